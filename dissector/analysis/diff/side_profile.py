@@ -14,7 +14,7 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
-from dissector.analysis.diff.batching import ProducedBatches
+from dissector.analysis.diff.batching import ProducedBatches, ProduceOutcomes
 from dissector.analysis.diff.compared_values import EntityName
 from dissector.analysis.diff.connection_roles import ConnectionRoles, is_brokers_own
 from dissector.analysis.diff.key_profile import KeyProfile
@@ -213,7 +213,11 @@ class SideProfile:
         for row, number in tuples(rows[is_step], group[is_step]):
             _add_step(steps[number], classified[number].key, row)
         is_produce = found.api_key == ApiKey.PRODUCE
-        self.batches.add_requests(self.side.capture, rows[is_produce], found.where(is_produce))
+        may_refuse = np.array([bool(each.retriable_error or each.key.step or each.key.matched) for each in classified])
+        outcomes = ProduceOutcomes(~found.expects_response | found.has_latency, may_refuse.astype(np.bool_)[group])
+        self.batches.add_requests(
+            self.side.capture, rows[is_produce], found.where(is_produce), outcomes.where(np.flatnonzero(is_produce))
+        )
         self._add_connections(found)
         self.unanswered += int((found.expects_response & ~found.has_latency).sum())
         self._times_ns += [int(found.request_time_ns.min()), int(found.request_time_ns.max())]
