@@ -117,7 +117,7 @@ class SideProfile:
         exchange = self.side.capture.exchange(number)
         row = exchange.fields
         assert exchange.request is not None
-        subject = subject_of(row.api, exchange.request.body)
+        subject = subject_of(row.api, exchange.request.layout.body_version, exchange.request.body)
         error = first_error(exchange.response) if exchange.response is not None else 0
         return self._key(number, row.connection, row.api, subject, error)[0]
 
