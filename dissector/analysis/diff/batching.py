@@ -43,6 +43,9 @@ STEP_BYTES: Final = 1 << 20
 WRAP: Final = 1 << 64
 NS_PER_MS: Final = 1_000_000
 BATCH: Final = KINDS.index(RecordsEntryKind.BATCH)
+MESSAGE: Final = KINDS.index(RecordsEntryKind.MESSAGE)
+MESSAGE_ATTRIBUTES: Final = 17
+"""Where a message of magic 0 or 1 has its attributes (KIP-31)."""
 
 
 @dataclass(slots=True)
@@ -145,7 +148,9 @@ class ProducedBatches:
             batches = step[step["kind"] == BATCH]
             of_request, sizes = fields.row[batches["field"]], batches["end"] - batches["start"]
             counts += np.bincount(of_request, minlength=len(counts))
-            for codec, count in enumerate(np.bincount(batches["attributes"] & CODEC_MASK).tolist()):
+            messages = step[step["kind"] == MESSAGE]
+            codecs = np.append(batches["attributes"], fields.data[messages["start"] + MESSAGE_ATTRIBUTES]) & CODEC_MASK
+            for codec, count in enumerate(np.bincount(codecs).tolist()):
                 self.codecs.update({codec_name(codec): count} if count else {})
             is_create_time = batches["attributes"] & LOG_APPEND_TIME == 0
             waits_ms = times_ms[of_request] - batches["base_timestamp"]

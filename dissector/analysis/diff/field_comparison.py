@@ -75,6 +75,8 @@ class KeyDifference(NamedTuple):
     row_b: int | None
     subject: str = ""
     """What the requests of one side alone are for."""
+    setting: str = ""
+    """The place of the setting behind it in `client_settings.json`, where that does not follow from the path."""
 
 
 @dataclass(frozen=True, slots=True)

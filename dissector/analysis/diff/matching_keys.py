@@ -38,6 +38,10 @@ NAMED_BY: Final = (
     ("transactional_id", "transaction"), ("v3_and_below_transactional_id", "transaction"), ("group_id", "group"),
 )  # fmt: skip
 """Fields that say what a request is for: offsets that a transaction commits are the transaction's."""
+GROUP_PROTOCOLS: Final = {
+    "ConsumerGroupHeartbeat": "consumer", "ShareGroupHeartbeat": "share", "StreamsGroupHeartbeat": "streams",
+}  # fmt: skip
+"""Group protocols of which a heartbeat is all, by API."""
 CLOSING_A_SESSION: Final = "closing a session"
 
 

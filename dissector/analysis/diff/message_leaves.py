@@ -24,7 +24,8 @@ from dissector.exchange.model import ExchangeMessage
 from dissector.protocol.codec.plan import ArrayPlan, FieldPlan, ScalarPlan, StructPlan, VariablePlan, plan
 from dissector.protocol.embedded.topics import NO_TOPIC_ID, RECORDS_FIELDS
 from dissector.protocol.embedded.values import SUFFIX
-from dissector.protocol.records.batch import Batch
+from dissector.protocol.records.batch import LOG_APPEND_TIME, Batch
+from dissector.protocol.records.compression import CODEC_MASK, codec_name
 from dissector.protocol.records.entries import RecordsEntryKind, split_entries
 from dissector.protocol.schema.field_enums import FetchSessionEpoch
 from dissector.protocol.schema.model import Field
@@ -289,7 +290,12 @@ def _batches(value: Any, path: LeafPath, topics: Mapping[str, str], found: list[
             found.append(((*path, "transactional"), batch.is_transactional))
             found.extend(((*path, name), compared_value(None, name, getattr(batch, name))) for name in PRODUCER_FIELDS)
         elif part.kind is RecordsEntryKind.MESSAGE:
-            found.append(((*path, "magic"), records[part.start + MAGIC_OFFSET]))
+            magic, attributes = records[part.start + MAGIC_OFFSET : part.start + MAGIC_OFFSET + 2]
+            found.append(((*path, "magic"), magic))
+            found.append(((*path, "compression"), codec_name(attributes & CODEC_MASK)))
+            if magic == 1:
+                is_append_time = attributes & LOG_APPEND_TIME
+                found.append(((*path, "timestamp_type"), "LogAppendTime" if is_append_time else "CreateTime"))
 
 
 def default_of(field: Field) -> ComparedValue:
