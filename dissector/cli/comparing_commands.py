@@ -21,6 +21,7 @@ comparing_commands = typer.Typer()
         {
             "two clients, side by side": "kdissect diff samples/java.pcapng samples/librdkafka.pcapng",
             "many clients, as an HTML page": "kdissect diff samples/{java,librdkafka,orders}.pcapng -f html > all.html",
+            "settings of a client that does not name itself": "kdissect diff old.pcap new.pcap --client-b sarama",
             "two connections of one capture": "kdissect diff samples/orders.pcapng --a 'conn == 4' --b 'conn == 6'",
             "save what a client does, as a baseline": "kdissect diff samples/java.pcapng --save-baseline java.toml",
             "fail if acks differ": "kdissect diff samples/librdkafka.pcapng --baseline java.toml --fail-on acks",
@@ -49,6 +50,14 @@ def diff(
             help="Compare only matching rows of B; of a single capture, the rows of the other client.",
         ),
     ] = None,
+    client_a: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME",
+            help="What client A is (sarama, librdkafka), if its requests don't say so: settings have its names.",
+        ),
+    ] = None,
+    client_b: Annotated[str | None, typer.Option(metavar="NAME", help="What client B is.")] = None,
     match: Annotated[
         list[str] | None,
         typer.Option(metavar="A:N=B:M", help="Compare connection N of A with connection M of B; may be repeated."),
@@ -83,7 +92,8 @@ def diff(
         from dissector.cli.baseline import BaselineOptions
         from dissector.cli.baseline import baseline as run_baseline
 
-        others = (*(each for each, value in (("--b", b), ("--match", match)) if value),)
+        given = (("--b", b), ("--match", match), ("--client-a", client_a), ("--client-b", client_b))
+        others = (*(each for each, value in given if value),)
         asked = BaselineOptions(save_baseline, baseline, fail_on, ignore)
         return run_baseline(files, asked, form or RuleFormat.TEXT, a, others, options=options)
     from dissector.cli.diff import Screens
@@ -96,7 +106,7 @@ def diff(
         from dissector.cli.screen import run_diff, run_matrix
 
         shown = Screens(run_diff, run_matrix)
-    return run(files, shown, (a, b), match or [], options=options, cluster=cluster)
+    return run(files, shown, (a, b), match or [], (client_a, client_b), options=options, cluster=cluster)
 
 
 @command(

@@ -9,6 +9,7 @@ from pathlib import PurePath
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from dissector.analysis.diff import DiffSide, ManualMatches, build_matrix, diff
+from dissector.analysis.diff.client_settings import FAMILIES, family
 from dissector.analysis.diff.rendering import render_html, render_markdown, render_text
 from dissector.analysis.diff.report import ReportBlock, diff_report, matrix_report
 from dissector.analysis.diff.to_json import diff_to_json, matrix_to_json
@@ -27,6 +28,7 @@ if TYPE_CHECKING:  # without a filter its parser is not needed
     from dissector.filter import Filter
 
 RENDERERS: Final = {DiffFormat.TEXT: render_text, DiffFormat.MARKDOWN: render_markdown, DiffFormat.HTML: render_html}
+CLIENT_OPTIONS: Final = ("--client-a", "--client-b")
 MATRIX_ONLY: Final = "a matrix of what each side does: only captures are compared field by field"
 _MATCH: Final = re.compile(r"A:C?(\d{1,9})=B:C?(\d{1,9})", re.ASCII)
 
@@ -43,6 +45,7 @@ def compare(
     form: DiffFormat | Screens,
     filters: tuple[str | None, str | None],
     matches: Sequence[str],
+    clients: tuple[str | None, str | None],
     *,
     options: CaptureOptions,
     cluster: Cluster,
@@ -50,18 +53,20 @@ def compare(
     """Compare and print, or show on the screen; return the exit code: 0 for the same, 1 for different, 2 if there is
     nothing to compare.
 
-    `filters` are those of A and of B. A single file is both sides."""
+    `filters` are those of A and of B, and so are `clients`, the families of clients. A single file is both sides."""
+    families = [_parse_client(text, option) for text, option in zip(clients, CLIENT_OPTIONS, strict=True)]
     connections = tuple(map(_parse_match, matches))
     tables = [side_of_tables(each) for each in files]
     if any(tables) or any(map(is_folder, files)):
-        has_options = any(filters) or bool(matches) or options.is_set
+        has_options = any(filters) or any(clients) or bool(matches) or options.is_set
         return _compare_tables(files, tables, form, cluster, has_options=has_options)
     are_tables(files, cluster)
-    _check_usage(len(files), filters, matches)
+    _check_usage(len(files), filters, clients, matches)
     row_filters = [parse_filter(text, option, options) for text, option in zip(filters, ("--a", "--b"), strict=True)]
     with infrequent_collection(), ExitStack() as stack:
         captures = [stack.enter_context(options.open([file])) for file in files]
-        sides = [_side(capture, each) for capture, each in zip((captures[0], captures[-1]), row_filters, strict=True)]
+        both = zip((captures[0], captures[-1]), row_filters, families, strict=True)
+        sides = [_side(capture, row_filter, client) for capture, row_filter, client in both]
         if not isinstance(form, DiffFormat):
             if len(captures) > 2:
                 return form.matrix([_side(capture, None) for capture in captures])
@@ -80,6 +85,14 @@ def compare(
         return 0 if comparison.is_same else NEGATIVE
 
 
+def _parse_client(text: str | None, option: str) -> str:
+    """Return the family of a client. Raises `UsageError`."""
+    found = "" if text is None else family(text)
+    if found is None:
+        raise UsageError(f"{option} {text}: known are {', '.join(dict.fromkeys(name for _, name in FAMILIES))}")
+    return found
+
+
 def _parse_match(text: str) -> tuple[int, int]:
     """Return the connections of ``A:3=B:5``. Raises `UsageError`."""
     found = _MATCH.fullmatch(text)
@@ -88,12 +101,14 @@ def _parse_match(text: str) -> tuple[int, int]:
     return int(found[1]), int(found[2])
 
 
-def _check_usage(files: int, filters: tuple[str | None, str | None], matches: Sequence[str]) -> None:
+def _check_usage(
+    files: int, filters: tuple[str | None, str | None], clients: tuple[str | None, str | None], matches: Sequence[str]
+) -> None:
     """Raise `UsageError` for an invalid combination of options."""
     if files == 1 and not all(filters):
         raise UsageError("with one capture, --a and --b choose what to compare: --a 'conn == 1' --b 'conn == 2'")
-    if files > 2 and (any(filters) or matches):
-        raise UsageError("--a, --b and --match need two sides, not a matrix")
+    if files > 2 and (any(filters) or any(clients) or matches):
+        raise UsageError("--a, --b, --client-a, --client-b and --match need two sides, not a matrix")
 
 
 def _compare_tables(
@@ -119,9 +134,9 @@ def _matrix(columns: Sequence[DiffSide], form: DiffFormat) -> int:
     return 0 if matrix.is_same else NEGATIVE
 
 
-def _side(capture: Capture, row_filter: "Filter | None") -> DiffSide:
+def _side(capture: Capture, row_filter: "Filter | None", client: str = "") -> DiffSide:
     name = PurePath(capture.names[0]).stem
-    return DiffSide(capture, f"{name}, {row_filter.text}" if row_filter else name, row_filter)
+    return DiffSide(capture, f"{name}, {row_filter.text}" if row_filter else name, row_filter, client)
 
 
 def _write(form: DiffFormat, as_json: Callable[[], dict[str, Any]], blocks: Iterable[ReportBlock]) -> None:

@@ -9,6 +9,7 @@ from statistics import median
 from typing import Final
 
 from dissector.analysis.diff.behavior import BEHAVIORS, NOTHING
+from dissector.analysis.diff.matching_keys import GROUP_PROTOCOLS
 from dissector.analysis.diff.side_profile import SideProfile
 from dissector.core.text import clean
 
@@ -26,15 +27,19 @@ SETTINGS: Final[Mapping[str, tuple[str, ...]]] = {
     "fetch partition max": ("Fetch",),
     "fetch sessions": ("Fetch",),
     "isolation level": ("Fetch",),
+    "group protocol": ("JoinGroup", *GROUP_PROTOCOLS),
     "assignors": ("JoinGroup",),
+    "remote assignor": ("ConsumerGroupHeartbeat",),
     "session timeout (ms)": ("JoinGroup",),
-    "rebalance timeout (ms)": ("JoinGroup", "ConsumerGroupHeartbeat"),
-    "shutdown": ("Fetch", "JoinGroup"),
+    "rebalance timeout (ms)": ("JoinGroup", "ConsumerGroupHeartbeat", "StreamsGroupHeartbeat"),
+    "heartbeat interval (ms)": tuple(GROUP_PROTOCOLS),
+    "shutdown": ("Fetch", "JoinGroup", *GROUP_PROTOCOLS),
+    "never answered": (),
 }
 """Behaviors of the matrix that are the same in each recording, and the APIs that show them; none for all."""
 IN_ORDER: Final = {"assignors"}
 """Behaviors whose values have an order that counts."""
-HEARTBEATS: Final = ("Heartbeat", "ConsumerGroupHeartbeat")
+HEARTBEATS: Final = ("Heartbeat", *GROUP_PROTOCOLS)
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,20 +4,24 @@ The checksum is a sum of hashes by topic and by partition: the same records in a
 the same sums. The client chooses the partition of a record without a key; only records with a key are summed by
 partition.
 
+Records are those that the broker has, not those that were sent: a batch that it refused counts for nothing here, and of
+one that was sent again because no response came, one counts.
+
 Invariant: requests that need a careful look are decoded, and add what they would by columns.
 """
 
 from array import array
 from collections import Counter
+from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Final, NamedTuple
 
 import numpy as np
 
 from dissector.analysis.diff.kept_numbers import extend, no_numbers
 from dissector.bulk.record_columns import RecordsFields
 from dissector.capture_session import Capture
-from dissector.core.arrays import Int64
+from dissector.core.arrays import Bool, Int64
 from dissector.exchange.model import ExchangeMessage
 from dissector.index.index_columns import IndexColumns
 from dissector.protocol.message import Values
@@ -25,7 +29,7 @@ from dissector.protocol.records.batch import LOG_APPEND_TIME
 from dissector.protocol.records.columns import ENTRY, KINDS, BatchError, Entries, split_fields
 from dissector.protocol.records.compression import CODEC_MASK, codec_name
 from dissector.protocol.records.entries import RecordsEntryKind
-from dissector.protocol.records.record_sums import RecordSummation
+from dissector.protocol.records.record_sums import RecordSummation, Sums
 
 MAX_RECORD_BYTES: Final = 32 << 20
 """Bytes of batches of one side whose records are read; of further batches only the headers are."""
@@ -39,6 +43,9 @@ STEP_BYTES: Final = 1 << 20
 WRAP: Final = 1 << 64
 NS_PER_MS: Final = 1_000_000
 BATCH: Final = KINDS.index(RecordsEntryKind.BATCH)
+MESSAGE: Final = KINDS.index(RecordsEntryKind.MESSAGE)
+MESSAGE_ATTRIBUTES: Final = 17
+"""Where a message of magic 0 or 1 has its attributes (KIP-31)."""
 
 
 @dataclass(slots=True)
@@ -53,9 +60,40 @@ class RecordSum:
         self.total = (self.total + total) % WRAP
 
 
+class SentBatch(NamedTuple):
+    """A batch, by what a client sends again: where to, and its records."""
+
+    topic: str
+    partition: int
+    records: int
+    total: int
+
+
+class ProduceOutcomes(NamedTuple):
+    """What became of Produce requests, `(n,)`."""
+
+    is_answered: Bool
+    """Whether a response came, or none was asked for."""
+    may_refuse: Bool
+    """Whether the response may have an error."""
+
+    def where(self, places: Int64) -> "ProduceOutcomes":
+        return ProduceOutcomes(self.is_answered[places], self.may_refuse[places])
+
+
+class _Requests(NamedTuple):
+    """What is known of some Produce requests besides their batches."""
+
+    times_ms: Int64
+    is_answered: Bool
+    refused: frozenset[tuple[int, str, int]]
+    """The place of a request, topic and partition of what was refused."""
+
+
 @dataclass(slots=True)
 class ProducedBatches:
-    """The batches that one side produced."""
+    """The batches that one side produced. Sizes and numbers are of all that were sent, records of those that the broker
+    has."""
 
     records: "array[int]" = field(default_factory=no_numbers)
     """Records of each batch."""
@@ -71,53 +109,79 @@ class ProducedBatches:
     read_bytes: int = 0
     unread: int = 0
     """Batches whose records were not read: beyond `MAX_RECORD_BYTES`, or damaged."""
+    unanswered: dict[SentBatch, int] = field(default_factory=dict)
+    """Batches of requests that have no response so far, and how many equal ones there are."""
     _summation: RecordSummation = field(default_factory=RecordSummation, compare=False)
 
-    def add_requests(self, capture: Capture, rows: Int64, found: IndexColumns) -> None:
-        """Add Produce requests: rows of a capture, ascending, and their columns."""
+    def add_requests(self, capture: Capture, rows: Int64, found: IndexColumns, outcomes: ProduceOutcomes) -> None:
+        """Add Produce requests: rows of a capture, ascending, their columns, and what became of them."""
         turns = np.cumsum(found.request_size) // TOGETHER_BYTES
         for some in np.split(np.arange(len(rows)), np.flatnonzero(np.diff(turns)) + 1):
             if len(some):
-                self._add_requests(capture, rows[some], found.request_time_ns[some] // NS_PER_MS)
+                self._add_requests(capture, rows[some], found.request_time_ns[some] // NS_PER_MS, outcomes.where(some))
 
-    def _add_requests(self, capture: Capture, rows: Int64, times_ms: Int64) -> None:
+    def _add_requests(self, capture: Capture, rows: Int64, times_ms: Int64, outcomes: ProduceOutcomes) -> None:
         is_read = np.zeros(len(rows), np.bool_)
         batches = np.zeros(len(rows), np.int64)
+        refused = frozenset(
+            (at, *place)
+            for at in np.flatnonzero(outcomes.may_refuse).tolist()
+            for place in _refused(capture.exchange(int(rows[at])).response)
+        )
+        requests = _Requests(times_ms, outcomes.is_answered, refused)
         for fields in capture.messages.produced_records(rows, lambda places: is_read.__setitem__(places, True)):
-            batches += self._add_fields(fields, times_ms)
+            batches += self._add_fields(fields, requests)
         for at in np.flatnonzero(~is_read).tolist():
             request = capture.exchange(int(rows[at])).request
             assert request is not None
-            batches += self._add_fields(_decoded_fields(request, at), times_ms)
+            batches += self._add_fields(_decoded_fields(request, at), requests)
         extend(self.per_request, batches, MAX_BATCHES)
 
-    def _add_fields(self, fields: RecordsFields, times_ms: Int64) -> Int64:
-        """Add the batches of `records` fields; return how many each request has. `times_ms` are those of requests."""
+    def _add_fields(self, fields: RecordsFields, requests: _Requests) -> Int64:
+        """Add the batches of `records` fields; return how many each request has."""
+        times_ms = requests.times_ms
         counts = np.zeros(len(times_ms), np.int64)
         entries = np.empty(STEP_ENTRIES, ENTRY)
         of_all = range(len(fields.starts))
+        is_accepted = self._accepted(fields, requests)
         for step in split_fields(fields.data, fields.starts, fields.ends, of_all, entries, STEP_BYTES):
             batches = step[step["kind"] == BATCH]
-            requests, sizes = fields.row[batches["field"]], batches["end"] - batches["start"]
-            counts += np.bincount(requests, minlength=len(counts))
-            for codec, count in enumerate(np.bincount(batches["attributes"] & CODEC_MASK).tolist()):
+            of_request, sizes = fields.row[batches["field"]], batches["end"] - batches["start"]
+            counts += np.bincount(of_request, minlength=len(counts))
+            messages = step[step["kind"] == MESSAGE]
+            codecs = np.append(batches["attributes"], fields.data[messages["start"] + MESSAGE_ATTRIBUTES]) & CODEC_MASK
+            for codec, count in enumerate(np.bincount(codecs).tolist()):
                 self.codecs.update({codec_name(codec): count} if count else {})
             is_create_time = batches["attributes"] & LOG_APPEND_TIME == 0
-            waits_ms = times_ms[requests] - batches["base_timestamp"]
+            waits_ms = times_ms[of_request] - batches["base_timestamp"]
             extend(self.waits_ms, waits_ms[is_create_time], MAX_BATCHES)
             extend(self.records, np.maximum(batches["records_count"], 0), MAX_BATCHES)
             extend(self.sizes, sizes, MAX_BATCHES)
+            batches = batches[is_accepted[batches["field"]]]
+            sizes = batches["end"] - batches["start"]
             is_read = np.cumsum(sizes) <= MAX_RECORD_BYTES - self.read_bytes
             self.read_bytes += int(sizes[is_read].sum())
             self.unread += len(batches) - int(is_read.sum())
-            self._add_records(fields, batches[is_read])
+            self._add_records(fields, batches[is_read], requests.is_answered)
         return counts
 
-    def _add_records(self, fields: RecordsFields, batches: Entries) -> None:
+    @staticmethod
+    def _accepted(fields: RecordsFields, requests: _Requests) -> Bool:
+        """Return which `records` fields were not refused."""
+        is_accepted = np.ones(len(fields.row), np.bool_)
+        if requests.refused:
+            rows = {row for row, _, _ in requests.refused}
+            for at in np.flatnonzero(np.isin(fields.row, list(rows))).tolist():
+                place = int(fields.row[at]), fields.names[int(fields.topic[at])], int(fields.partition[at])
+                is_accepted[at] = place not in requests.refused
+        return is_accepted
+
+    def _add_records(self, fields: RecordsFields, batches: Entries, is_answered: Bool) -> None:
         """Add the sums of the records of batches, by topic and by partition."""
         sums = self._summation.sums(fields.data, batches)
         is_good = batches["error"] == BatchError.NONE
         self.unread += int((~is_good).sum())
+        is_good &= self._are_new(fields, batches, sums, is_answered[fields.row[batches["field"]]])
         batches, sums = batches[is_good], sums[is_good]
         topics, partitions = fields.topic[batches["field"]], fields.partition[batches["field"]]
         for topic, which in _groups(topics.astype(np.int64)):
@@ -129,6 +193,41 @@ class ProducedBatches:
                 sum_of_keyed = self.keyed.setdefault((fields.names[topic], partition), RecordSum())
                 sum_of_keyed.add(int(keyed["keyed_count"].sum()), int(keyed["keyed"].sum()))
 
+    def _are_new(self, fields: RecordsFields, batches: Entries, sums: Sums, is_answered: Bool) -> Bool:
+        """Return which batches are not sent again because an equal one had no response."""
+        is_new = np.ones(len(batches), np.bool_)
+        if not self.unanswered and is_answered.all():  # nearly always
+            return is_new
+        for at in range(len(batches)):
+            place = int(batches["field"][at])
+            batch = SentBatch(
+                fields.names[int(fields.topic[place])], int(fields.partition[place]),
+                int(batches["records_count"][at]), int(sums["records"][at]),
+            )  # fmt: skip
+            if left := self.unanswered.get(batch, 0):
+                is_new[at] = False
+                if is_answered[at]:
+                    self.unanswered[batch] = left - 1
+            elif not is_answered[at] and len(self.unanswered) < MAX_BATCHES:
+                self.unanswered[batch] = 1
+        return is_new
+
+
+def _refused(response: ExchangeMessage | None) -> Iterator[tuple[str, int]]:
+    """Yield topic and partition of what a Produce response refuses."""
+    for topic in _list(response.body.get("responses")) if response is not None else ():
+        for partition in _list(topic.get("partition_responses")):
+            index = partition.get("index")
+            if partition.get("error_code") and isinstance(index, int):
+                assert response is not None
+                yield _topic(topic, response), index
+
+
+def _topic(topic: Values, message: ExchangeMessage) -> str:
+    """Return the name of a topic in a message, or its id if no name is known."""
+    topic_id = str(topic.get("topic_id"))
+    return str(topic.get("name") or message.context.topic_names.get(topic_id, topic_id))
+
 
 def _decoded_fields(request: ExchangeMessage, at: int) -> RecordsFields:
     """Return the `records` fields of one request, decoded, which is at a place among others."""
@@ -136,14 +235,12 @@ def _decoded_fields(request: ExchangeMessage, at: int) -> RecordsFields:
     of_field: list[tuple[int, int]] = []
     parts: list[bytes] = []
     for topic in _list(request.body.get("topic_data")):
-        topic_id = str(topic.get("topic_id"))
-        name = str(topic.get("name") or request.context.topic_names.get(topic_id, topic_id))
         for partition in _list(topic.get("partition_data")):
             records, index = partition.get("records"), partition.get("index")
             if isinstance(records, bytes) and records:
                 of_field.append((len(topics), index if isinstance(index, int) else 0))
                 parts.append(records)
-        topics.append(name)
+        topics.append(_topic(topic, request))
     ends = np.cumsum(np.array([len(each) for each in parts], np.int64))
     numbers, partitions = np.array(of_field, np.int64).reshape(-1, 2).T
     data = np.frombuffer(b"".join(parts), np.uint8)

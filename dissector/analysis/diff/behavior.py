@@ -10,8 +10,8 @@ from typing import Final, NamedTuple
 from dissector.analysis.diff.compared_values import ComparedValue, EntityName
 from dissector.analysis.diff.formatting import format_interval, format_value, format_values
 from dissector.analysis.diff.key_profile import KeyProfile
-from dissector.analysis.diff.matching_keys import CLOSING_A_SESSION
-from dissector.analysis.diff.message_leaves import TOPIC_ID, path_without_labels
+from dissector.analysis.diff.matching_keys import CLOSING_A_SESSION, GROUP_PROTOCOLS
+from dissector.analysis.diff.message_leaves import TOPIC_ID, path_without_labels, time_set
 from dissector.analysis.diff.side import DiffSide
 from dissector.analysis.diff.side_profile import SideProfile
 from dissector.core.text import counted, duration, size
@@ -27,6 +27,12 @@ CLOSING: Final = (CLOSING_A_SESSION,)
 VERSION: Final = " version"
 """The end of the names of versions: ``Fetch version``."""
 VERSION_FIELD: Final = "header.request_api_version"
+
+
+LEAVING: Final = frozenset((-1, -2))
+"""Epochs of a heartbeat with which a member leaves, for good or to come back as the same instance."""
+UNCHANGED: Final[tuple[ComparedValue, ...]] = (-1, None, 0)
+"""Of a setting in a heartbeat: not said again, or, in the response to a member that leaves, of no use."""
 
 
 class BehaviorPlace(NamedTuple):
@@ -91,24 +97,38 @@ def _profiles(side: SideProfile, *apis: str) -> list[KeyProfile]:
     return [profile for key, profile in side.keys.items() if key.api in apis]
 
 
-def _values(side: SideProfile, api: str, path: str) -> Counter[ComparedValue]:
-    """Return all values of a request's field, of all exchanges but those that close a session."""
+def _values(side: SideProfile, api: str, path: str, of: str = "request") -> Counter[ComparedValue]:
+    """Return all values of a field of requests or responses, of all exchanges but those that close a session. Of what
+    is left of a timeout it is the timeout."""
     found: Counter[ComparedValue] = Counter()
     profiles = (profile for key, profile in side.keys.items() if key.api == api and key.subject != CLOSING)
     for profile in profiles:
         for (part, field_path), values in profile.fields.items():
-            if part == "request" and path_without_labels(field_path) == path:
-                found.update(values)
+            if part == of and path_without_labels(field_path) == path:
+                for value, count in values.items():
+                    found[time_set(value)] += count
     return found
 
 
 def _field(api: str, path: str) -> Behavior:
     """Describe by the values of a request's field."""
+    return _fields(path, api)
+
+
+def _fields(path: str, *apis: str, part: str = "request") -> Behavior:
+    """Describe by the values of a field that the requests of several APIs have, or their responses. A heartbeat says
+    -1, or nothing, for what has not changed (KIP-848)."""
 
     def describe(side: SideProfile) -> str:
-        return format_values(f"{api}Request", _values(side, api, path), path) or NOTHING
+        texts = []
+        for each in apis:
+            found = _values(side, each, path, part)
+            if each in GROUP_PROTOCOLS:
+                found = Counter({value: count for value, count in found.items() if value not in UNCHANGED})
+            texts.append(format_values(f"{each}{part.capitalize()}", found, path))
+        return ", ".join(dict.fromkeys(filter(None, texts))) or NOTHING
 
-    return Behavior(describe, BehaviorPlace((api,), path))
+    return Behavior(describe, BehaviorPlace(apis, path))
 
 
 def _rate(*apis: str, least: int = 1) -> Behavior:
@@ -131,7 +151,7 @@ def _batched(describe: Callable[[SideProfile], str]) -> Behavior:
 
 
 def _software(side: SideProfile) -> str:
-    return ", ".join(side.roles.labeled_clients) or NOTHING
+    return ", ".join(side.labeled_clients) or NOTHING
 
 
 def _connections(side: SideProfile) -> str:
@@ -188,6 +208,11 @@ def _assignors(side: SideProfile) -> str:
     return ", ".join(map(format_value, _values(side, "JoinGroup", "protocols.name"))) or NOTHING
 
 
+def _group_protocol(side: SideProfile) -> str:
+    protocols = {"JoinGroup": "classic"} | GROUP_PROTOCOLS
+    return ", ".join(name for api, name in protocols.items() if _profiles(side, api)) or NOTHING
+
+
 def _metadata(side: SideProfile) -> str:
     counts: Counter[str] = Counter()
     for key, profile in side.keys.items():
@@ -220,14 +245,25 @@ def _unanswered(side: SideProfile) -> str:
     return f"{side.unanswered:,}" if side.unanswered else NOTHING
 
 
+def _never_answered(side: SideProfile) -> str:
+    """Name the APIs of which no request got a response."""
+    sent, lost = Counter[str](), Counter[str]()
+    for key, profile in side.keys.items():
+        sent[key.api] += len(profile.rows)
+        lost[key.api] += len(profile.lost)
+    return ", ".join(sorted(api for api in sent if sent[api] == lost[api])) or "none"
+
+
 def _shutdown(side: SideProfile) -> str:
     texts = []
     if _profiles(side, "JoinGroup"):
         texts.append("leaves the group" if _profiles(side, "LeaveGroup") else "does not leave the group")
+    epochs = [found for api in GROUP_PROTOCOLS if (found := _values(side, api, "member_epoch"))]
+    texts += ["leaves the group" if LEAVING & found.keys() else "does not leave the group" for found in epochs]
     if any(isinstance(value, EntityName) for value in _values(side, "Fetch", "session_id")):
         closes = any(key.api == "Fetch" and key.subject == CLOSING for key in side.keys)
         texts.append("closes its fetch sessions" if closes else "keeps its fetch sessions open")
-    return ", ".join(texts) or NOTHING
+    return ", ".join(dict.fromkeys(texts)) or NOTHING
 
 
 BEHAVIORS: Final[dict[str, Behavior]] = {
@@ -236,6 +272,7 @@ BEHAVIORS: Final[dict[str, Behavior]] = {
     "metadata requests": Behavior(_metadata, BehaviorPlace(("Metadata",), "topics")),
     "metadata total": _rate("Metadata", least=MIN_INTERVALS),
     "unanswered requests": Behavior(_unanswered, BehaviorPlace(condition="!(exists latency) && exists request.size")),
+    "never answered": Behavior(_never_answered, BehaviorPlace(condition="!(exists latency) && exists request.size")),
     "topic ids in requests": Behavior(
         _topic_ids, BehaviorPlace(("Produce", "Fetch", "Metadata", "OffsetCommit", "OffsetFetch"))
     ),
@@ -256,10 +293,15 @@ BEHAVIORS: Final[dict[str, Behavior]] = {
     "fetch sessions": Behavior(_fetch_sessions, BehaviorPlace(("Fetch",), "session_id")),
     "fetches": _rate("Fetch", least=MIN_INTERVALS),
     "isolation level": _field("Fetch", "isolation_level"),
+    "group protocol": Behavior(_group_protocol, BehaviorPlace(("JoinGroup", *GROUP_PROTOCOLS))),
     "assignors": Behavior(_assignors, BehaviorPlace(("JoinGroup",), "protocols.name")),
+    "remote assignor": _field("ConsumerGroupHeartbeat", "server_assignor"),
     "session timeout (ms)": _field("JoinGroup", "session_timeout_ms"),
-    "rebalance timeout (ms)": _field("JoinGroup", "rebalance_timeout_ms"),
-    "heartbeats": _rate("Heartbeat", "ConsumerGroupHeartbeat"),
+    "rebalance timeout (ms)": _fields(
+        "rebalance_timeout_ms", "JoinGroup", "ConsumerGroupHeartbeat", "StreamsGroupHeartbeat"
+    ),
+    "heartbeat interval (ms)": _fields("heartbeat_interval_ms", *GROUP_PROTOCOLS, part="response"),
+    "heartbeats": _rate("Heartbeat", *GROUP_PROTOCOLS),
     "offset commits": _rate("OffsetCommit", least=MIN_INTERVALS),
     "shutdown": Behavior(_shutdown, BehaviorPlace(("LeaveGroup", "Fetch"), "session_epoch")),
 }

@@ -29,8 +29,9 @@ FAMILIES: Final = (
 
 
 def family(client: str) -> str | None:
-    """Return the family of a client by its name; None for an unknown one."""
-    return next((name for pattern, name in FAMILIES if fnmatchcase(client.lower(), pattern)), None)
+    """Return the family of a client by its name, which may be the family's own; None for an unknown one."""
+    lower = client.lower()
+    return next((name for pattern, name in FAMILIES if lower == name.lower() or fnmatchcase(lower, pattern)), None)
 
 
 def setting(place: str, clients: Iterable[str]) -> tuple[str, str] | None:

@@ -35,6 +35,7 @@ from dissector.analysis.diff.statistical_comparison import (
     SAME_RECORDS,
     compare_batching,
     compare_frequency,
+    compare_lost,
 )
 
 IGNORED: Final = (
@@ -103,7 +104,7 @@ class _DiffBuilder:
     def _summary(self, side: int) -> SideSummary:
         profile = self._sides[side]
         connections = tuple(sorted(self._connections[side].items()))
-        return SideSummary(profile.side.label, profile.exchanges, profile.roles.labeled_clients, connections,
+        return SideSummary(profile.side.label, profile.exchanges, profile.labeled_clients, connections,
                            tuple(sorted(profile.skipped.items())))  # fmt: skip
 
     def _connection_entries(self) -> Iterator[DiffEntry]:
@@ -125,7 +126,12 @@ class _DiffBuilder:
         by_key = [(key, each) for key in self._differences for each in self._differences[key]]
         batching = compare_batching(self._sides[0].batches, self._sides[1].batches, self._names)
         produce = MatchingKey(0, "Produce", (), "")
-        for key, each in (*by_key, *((produce, each) for each in batching), *one_sided(a, b, self._names)):
+        lost = [
+            (key, each)
+            for key in dict.fromkeys((*a, *b))
+            for each in compare_lost(key, a.get(key, NO_EXCHANGES), b.get(key, NO_EXCHANGES))
+        ]
+        for key, each in (*lost, *by_key, *((produce, each) for each in batching), *one_sided(a, b, self._names)):
             entry = self._entry(key, each)
             cause = (entry.api, entry.part, entry.path, entry.reason, entry.a, entry.b, entry.explanation,
                      entry.subject)  # fmt: skip
@@ -141,11 +147,13 @@ class _DiffBuilder:
                 subject=self._subject(key),
             )
         place = ".".join(filter(None, (key.api, found.part, path)))
-        if found.reason is DiffReason.BATCHING or found.explanation.startswith(SAME_RECORDS):
+        if found.setting:
+            place = found.setting
+        if found.explanation.startswith(SAME_RECORDS):
             place += f":{found.reason}"
         if place == "InitProducerId" and key.subject:
             place = "Produce.request.transactional_id"
-        known = [setting(place, side.roles.clients) for side in self._sides]
+        known = [setting(place, side.clients) for side in self._sides]
         if path == "session_id" and not any("no session" in text for text in (found.a, found.b)):
             known = []  # both ask for sessions, so that neither has them switched off
         settings = tuple(dict.fromkeys(each for each in known if each))

@@ -1,14 +1,15 @@
 """Fold differences that follow from others into their causes."""
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from typing import Final
 
 from dissector.analysis.diff.field_comparison import ELEMENTS
-from dissector.analysis.diff.matching_keys import CLOSING_A_SESSION
+from dissector.analysis.diff.matching_keys import CLOSING_A_SESSION, GROUP_PROTOCOLS
 from dissector.analysis.diff.message_leaves import PRODUCER_FIELDS
 from dissector.analysis.diff.result import DiffEntry, DiffReason
+from dissector.exchange.info_column import ERROR_CODES
 from dissector.protocol.embedded.messages import MISSING
 from dissector.protocol.schema.error_codes import ErrorCode
 
@@ -35,6 +36,10 @@ CONSEQUENCES: Final[dict[FieldKey, tuple[FieldKey, ...]]] = {
         ("Fetch", "response", "responses.partitions.aborted_transactions"),
     ),
     ("Produce", "request", f"{_BATCHES}producer_epoch"): (("Produce", "request", f"{_BATCHES}base_sequence"),),
+    ("Produce", "", "version"): (("Produce", "request", f"{_BATCHES}magic"),),
+    ("Produce", "request", f"{_BATCHES}magic"): tuple(
+        ("Produce", "request", _BATCHES + name) for name in ("timestamp_type", "transactional")
+    ),
     PROTOCOLS: (
         ("JoinGroup", "response", "protocol_name"),
         ("SyncGroup", "request", "protocol_name"),
@@ -76,10 +81,12 @@ CONSEQUENCES: Final[dict[FieldKey, tuple[FieldKey, ...]]] = {
     ("CreateTopics", "request", "topics.num_partitions"): (("CreateTopics", "response", "topics.num_partitions"),),
 }
 """By cause: an incremental Fetch names only what changed (KIP-227); brokers list aborted transactions only for
-READ_COMMITTED (KIP-98), where only idempotent producers have an id; a later subscription has more fields (KIP-429,
-KIP-792, KIP-881); a broker hides features that an old client could not read (KIP-1022), and sends a message for success
+READ_COMMITTED (KIP-98), where only idempotent producers have an id; the version of Produce says which magic batches
+have, and later ones have more attributes (KIP-32, KIP-98); a later subscription has more fields (KIP-429, KIP-792,
+KIP-881); a broker hides features that an old client could not read (KIP-1022), and sends a message for success
 only in the versions that look up a single coordinator; it returns what was committed, and answers what was asked."""
 _NUMBER: Final = re.compile(r"\d+")
+CLASSIC_GROUP: Final = frozenset(("JoinGroup", "SyncGroup", "Heartbeat", "LeaveGroup"))
 WAIT: Final[FieldKey] = ("Fetch", "request", "max_wait_ms")
 USER_DATA: Final[tuple[FieldKey, ...]] = (
     ("JoinGroup", "request", f"{_SUBSCRIPTION}user_data"),
@@ -100,6 +107,12 @@ ECHOES: Final = (
 )
 """API, path in the request, path in the response: what a coordinator copies from a request into a response."""
 CLOSES: Final = f"for {CLOSING_A_SESSION}"
+ABOUT_THE_CLUSTER: Final = frozenset(
+    ("ApiVersions", "Metadata", "DescribeCluster", "DescribeTopicPartitions", "DescribeConfigs", "DescribeLogDirs",
+     "DescribeQuorum", "ListGroups", "ListTransactions", "ListOffsets", "DescribeProducers")
+)  # fmt: skip
+"""APIs whose responses say what a cluster is and has: no client sets that."""
+THE_CLUSTERS: Final = "what the clusters have"
 MAX_LISTED: Final = 6
 FOLLOWED_BY: Final = "also changes "
 """How the part of an explanation begins that lists consequences."""
@@ -120,7 +133,27 @@ def fold_consequences(entries: Iterable[DiffEntry]) -> list[DiffEntry]:
             consequences.setdefault(_root(cause, cause_of), []).append(entry)
     kept = [entry for entry, cause in zip(joined, causes, strict=True) if not cause]
     kept.sort(key=lambda entry: entry.subject)  # of several entries for the requests of an API, the first has them
-    return [_with_consequences(entry, consequences.pop(_field(entry), [])) for entry in kept]
+    folded = [_with_consequences(entry, consequences.pop(_field(entry), [])) for entry in kept]
+    return list(_fold_cluster_state(folded))
+
+
+def _fold_cluster_state(entries: Iterable[DiffEntry]) -> Iterator[DiffEntry]:
+    """Yield entries, of the differences between responses about the cluster the first one of each API: it lists the
+    others."""
+    clusters: dict[str, list[DiffEntry]] = {}
+    for entry in entries:
+        if _is_cluster_state(entry):
+            clusters.setdefault(entry.api, []).append(entry)
+        else:
+            yield entry
+    for first, *more in clusters.values():
+        words = "; ".join(filter(None, (first.explanation, THE_CLUSTERS)))
+        yield _with_consequences(replace(first, explanation=words), more)
+
+
+def _is_cluster_state(entry: DiffEntry) -> bool:
+    name = entry.path.rpartition(".")[2]
+    return entry.api in ABOUT_THE_CLUSTER and entry.part == "response" and name not in ERROR_CODES
 
 
 def _cause(entry: DiffEntry, entries: dict[FieldKey, DiffEntry]) -> FieldKey | None:
@@ -147,7 +180,16 @@ def _cause(entry: DiffEntry, entries: dict[FieldKey, DiffEntry]) -> FieldKey | N
     connections = entries.get(CONNECTIONS)
     if field == (entry.api, "", "") and connections is not None and _is_once_a_connection(entry, connections):
         return CONNECTIONS
-    return _cause_if_alike(entry, entries)
+    return _group_protocol(entry, entries) or _cause_if_alike(entry, entries)
+
+
+def _group_protocol(entry: DiffEntry, entries: dict[FieldKey, DiffEntry]) -> FieldKey | None:
+    """Return the heartbeats of another group protocol that are in place of the requests of the classic one."""
+    heartbeats = next((each for api in GROUP_PROTOCOLS if (each := entries.get((api, "", "")))), None)
+    if heartbeats is None or heartbeats.reason is not DiffReason.ONE_SIDE:
+        return None
+    is_instead = entry.reason is DiffReason.ONE_SIDE and bool(entry.count_a) != bool(heartbeats.count_a)
+    return _field(heartbeats) if entry.api in CLASSIC_GROUP and not entry.part and is_instead else None
 
 
 def _cause_if_alike(entry: DiffEntry, entries: dict[FieldKey, DiffEntry]) -> FieldKey | None:

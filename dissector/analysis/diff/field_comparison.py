@@ -6,7 +6,7 @@ both sides varies on both and is not compared.
 """
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Set
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Final, NamedTuple
@@ -75,6 +75,8 @@ class KeyDifference(NamedTuple):
     row_b: int | None
     subject: str = ""
     """What the requests of one side alone are for."""
+    setting: str = ""
+    """The place of the setting behind it in `client_settings.json`, where that does not follow from the path."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,7 +139,7 @@ class _PartComparison:
         values_a, values_b = frozenset(a.values), frozenset(b.values)
         if values_a == values_b or (len(values_a) > MAX_COMPARED_VALUES and len(values_b) > MAX_COMPARED_VALUES):
             return
-        if path[-1] in TIMES_LEFT and {*map(time_set, values_a)} == {*map(time_set, values_b)}:
+        if path[-1] in TIMES_LEFT and _are_of_equal_times(values_a, values_b):
             return
         if NOT_EMPTY in values_a & values_b and path_without_labels(path) == ASSIGNED.get(self._body):
             return
@@ -218,6 +220,14 @@ class _PartComparison:
         counts = [field.values.total() if field else 0 for field in (field_a, field_b)]
         rows = [field.row if field else None for field in (field_a, field_b)]
         return KeyDifference(self._part, path, reason, a, b, counts[0], counts[1], explanation, rows[0], rows[1])
+
+
+def _are_of_equal_times(a: Set[ComparedValue], b: Set[ComparedValue]) -> bool:
+    """Return whether two sides set the same times, of which some requests have only what is left."""
+    times = [{time for value in side if isinstance(time := time_set(value), int)} for side in (a, b)]
+    if not all(times) or max(times[0]) != max(times[1]):
+        return False
+    return all(time_set(value) != value or time_set(value) in times[0] & times[1] for value in a ^ b)
 
 
 def _merge_replaced_fields(found: list[KeyDifference]) -> list[KeyDifference]:

@@ -17,6 +17,7 @@ from dissector.analysis.diff.kept_numbers import extend, no_numbers
 from dissector.analysis.diff.message_contents import UNNUMBERED, MessageContents
 from dissector.analysis.diff.message_leaves import UNLABELED, ElementLabel, Leaf, LeafPath
 from dissector.core.arrays import Int64
+from dissector.core.columns import tuples
 from dissector.index.index_columns import IndexColumns
 
 MAX_VALUES: Final = 64
@@ -24,6 +25,7 @@ MAX_PATHS: Final = 5_000
 MAX_INTERVALS: Final = 10_000
 FieldPlace = tuple[str, LeafPath]
 """``request`` or ``response``, and the path in its body."""
+NEVER_SENT: Final = -1
 MORE_VALUES: Final = Placeholder("more values")
 
 
@@ -70,11 +72,13 @@ class KeyProfile:
     first_rows: dict[FieldPlace, int] = field(default_factory=dict)
     """The first row that has a field."""
     intervals_ns: "array[int]" = field(default_factory=no_numbers)
-    """From one request to the next on the same connection."""
+    """From one request to the next on the same connection, unless its member joined its group between them."""
     latencies_ns: "array[int]" = field(default_factory=no_numbers)
     retries: Retries = field(default_factory=Retries)
-    last_request_ns: dict[int, int] = field(default_factory=dict)
-    """By connection."""
+    last_request: dict[int, tuple[int, int]] = field(default_factory=dict)
+    """By connection: its time in nanoseconds, and how often the member had joined by then."""
+    lost: "array[int]" = field(default_factory=no_numbers)
+    """Rows whose connection was closed before the response came."""
     pending: dict[tuple[str, int], PendingMessage] = field(default_factory=dict)
     """By part and number of the content, or row of a message without one."""
 
@@ -82,34 +86,31 @@ class KeyProfile:
     def retry_count(self) -> int:
         return sum(self.retries.counts.values())
 
-    def add_rows(self, rows: Int64, found: IndexColumns, errors: Sequence[str]) -> None:
-        """Add exchanges: their rows, ascending, the columns of these, and the names of their retriable errors."""
+    def add_rows(self, rows: Int64, found: IndexColumns, errors: Sequence[str], joins: Int64) -> None:
+        """Add exchanges: their rows, ascending, the columns of these, the names of their retriable errors, and how
+        often the member on their connection has joined its group."""
         extend(self.rows, rows)
         if len(self.intervals_ns) < MAX_INTERVALS:
-            extend(self.intervals_ns, self._intervals(found), MAX_INTERVALS)
+            extend(self.intervals_ns, self._intervals(found, joins), MAX_INTERVALS)
         extend(self.latencies_ns, found.latency_ns[found.has_latency], MAX_INTERVALS)
         if self.retries.failed_ns or any(errors):
             self.retries.add(errors, found)
 
-    def _intervals(self, found: IndexColumns) -> Int64:
+    def _intervals(self, found: IndexColumns, joins: Int64) -> Int64:
         """Return the time since the last request on the same connection, of each request that has one before it."""
         order = np.argsort(found.connection, kind="stable")
-        connections, times_ns = found.connection[order], found.request_time_ns[order]
+        connections, times_ns, joins = found.connection[order], found.request_time_ns[order], joins[order]
         firsts = np.flatnonzero(np.diff(connections, prepend=-1))
-        before_ns = np.roll(times_ns, 1)
-        has_before = np.ones(len(order), np.bool_)
-        lasts_ns = times_ns[np.append(firsts[1:], len(order)) - 1]
-        known = self.last_request_ns
-        for at, connection, last_ns in zip(
-            firsts.tolist(), connections[firsts].tolist(), lasts_ns.tolist(), strict=True
-        ):
-            has_before[at] = connection in known
-            before_ns[at] = known.get(connection, 0)
-            known[connection] = last_ns
+        before_ns, joins_before = np.roll(times_ns, 1), np.roll(joins, 1)
+        lasts = np.append(firsts[1:], len(order)) - 1
+        known = self.last_request
+        for at, connection, last_ns, last_joins in tuples(firsts, connections[firsts], times_ns[lasts], joins[lasts]):
+            before_ns[at], joins_before[at] = known.get(connection, (0, NEVER_SENT))
+            known[connection] = last_ns, last_joins
         intervals = np.empty(len(order), np.int64)
         intervals[order] = times_ns - before_ns
         is_interval = np.empty(len(order), np.bool_)
-        is_interval[order] = has_before
+        is_interval[order] = joins_before == joins
         return intervals[is_interval]
 
     def add_messages(self, contents: MessageContents, number: int, first: int, count: int) -> None:

@@ -9,8 +9,9 @@ is retried.
 from typing import Final, NamedTuple
 
 from dissector.analysis.diff.compared_values import EntityName
+from dissector.exchange.info_column import ERROR_CODES
 from dissector.exchange.model import ExchangeMessage
-from dissector.protocol.codec.structs import structs_with
+from dissector.protocol.codec.structs import values_of
 from dissector.protocol.message import Values
 from dissector.protocol.schema.errors import error_name, is_retriable
 from dissector.protocol.schema.field_enums import CoordinatorType, FetchSessionEpoch
@@ -28,7 +29,6 @@ WORKFLOWS: Final = {
     "ListOffsets": "reading", "OffsetForLeaderEpoch": "reading",
 }  # fmt: skip
 """The workflow of an API. Other APIs have one each."""
-ERROR_CODES: Final = frozenset(("error_code",))
 COORDINATORS: Final[dict[int, str]] = {
     CoordinatorType.GROUP: "group",
     CoordinatorType.TRANSACTION: "transaction",
@@ -38,6 +38,10 @@ NAMED_BY: Final = (
     ("transactional_id", "transaction"), ("v3_and_below_transactional_id", "transaction"), ("group_id", "group"),
 )  # fmt: skip
 """Fields that say what a request is for: offsets that a transaction commits are the transaction's."""
+GROUP_PROTOCOLS: Final = {
+    "ConsumerGroupHeartbeat": "consumer", "ShareGroupHeartbeat": "share", "StreamsGroupHeartbeat": "streams",
+}  # fmt: skip
+"""Group protocols of which a heartbeat is all, by API."""
 CLOSING_A_SESSION: Final = "closing a session"
 
 
@@ -81,19 +85,16 @@ def matching_key(api: str, subject: Subject, error: int, matched: int) -> tuple[
 
 
 def first_error(response: ExchangeMessage) -> int:
-    """Return the first error code of a response; 0 for none."""
-    for struct in structs_with(response.layout, response.body, ERROR_CODES):
-        code = struct.get("error_code")
-        if isinstance(code, int) and code:
-            return code
-    return 0
+    """Return the first error code of a response, wherever it is; 0 for none."""
+    codes = values_of(response.layout, response.body, ERROR_CODES)
+    return next((code for code in codes if isinstance(code, int) and code), 0)
 
 
-def subject_of(api: str, request: Values) -> Subject:
+def subject_of(api: str, version: int, request: Values) -> Subject:
     """Return what a request is for. Topics are not part of it: clients name them in one request or in many."""
     if api == "Metadata":
         topics = request.get("topics")
-        if topics is None:
+        if topics is None or (not topics and version == 0):  # v0 has no null: an empty list asks for all
             return ("all topics",)
         return ("topics",) if topics else ("no topics",)
     if api == "FindCoordinator":

@@ -77,7 +77,8 @@ class MessageContents:
         exchange = self._capture.exchange(row)
         message = exchange.request if self._is_request else exchange.response
         assert message is not None
-        subject = subject_of(exchange.fields.api, message.body) if self._is_request else ()
+        api, version = exchange.fields.api, message.layout.body_version
+        subject = subject_of(api, version, message.body) if self._is_request else ()
         error = 0 if self._is_request else first_error(message)
         return MessageContent(message_leaves(message), subject, error)
 

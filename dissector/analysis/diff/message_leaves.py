@@ -24,7 +24,8 @@ from dissector.exchange.model import ExchangeMessage
 from dissector.protocol.codec.plan import ArrayPlan, FieldPlan, ScalarPlan, StructPlan, VariablePlan, plan
 from dissector.protocol.embedded.topics import NO_TOPIC_ID, RECORDS_FIELDS
 from dissector.protocol.embedded.values import SUFFIX
-from dissector.protocol.records.batch import Batch
+from dissector.protocol.records.batch import LOG_APPEND_TIME, Batch
+from dissector.protocol.records.compression import CODEC_MASK, codec_name
 from dissector.protocol.records.entries import RecordsEntryKind, split_entries
 from dissector.protocol.schema.field_enums import FetchSessionEpoch
 from dissector.protocol.schema.model import Field
@@ -69,14 +70,22 @@ FETCH_LIMITS: Final[frozenset[LeafPath]] = frozenset(
 ABOUT: Final = "about "
 TIMES_LEFT: Final = frozenset(("max_wait_ms", "timeout_ms"))
 """Times for which a broker may wait. Some clients send what is left until a deadline, a few milliseconds less than the
-setting (kafka-go)."""
-LEFT_UNIT_MS, MOST_PASSED_MS, LEAST_LEFT_MS = 100, 20, 1_000
+setting (kafka-go); others what several requests of one call have left of its timeout (Java's admin)."""
+LEAST_LEFT_MS: Final = 1_000
+TIME_UNITS_MS: Final = ((1_000, 0.05), (100, 0.01))
+"""Units in which times are set, and which share of the time may have passed."""
+SET_UNIT_MS: Final = 250
+"""A multiple of it is set."""
 PRODUCER_FIELDS: Final = ("producer_id", "producer_epoch", "base_sequence")
 """Those of a batch that idempotence sets (KIP-98)."""
 MAGIC_OFFSET: Final = 16
 """Where a message of magic 0 or 1 has its magic (KIP-31)."""
 INTEGERS: Final = frozenset(("int8", "int16", "int32", "int64", "uint16", "uint32"))
 MAX_CACHED: Final = 1_000
+USER_DATA: Final = "user_data"
+"""What an assignor adds to a subscription or an assignment: Streams has ids and times of the run in it."""
+MOST_VERSIONS: Final = 256
+"""More than any format of user data has: most begin with a version of four bytes."""
 MAX_ELEMENTS: Final = 10_000
 """Elements of one array that are compared; further ones are ignored."""
 
@@ -219,8 +228,11 @@ def _scalar_reader(field: Field) -> ScalarReader:
 
 def _time_left(value: ComparedValue) -> ComparedValue:
     """Return the time that a client seems to have set, if a little of it has passed."""
-    if isinstance(value, int) and value >= LEAST_LEFT_MS and 0 < -value % LEFT_UNIT_MS <= MOST_PASSED_MS:
-        return Placeholder(f"{ABOUT}{value + -value % LEFT_UNIT_MS}")
+    if isinstance(value, int) and value >= LEAST_LEFT_MS and value % SET_UNIT_MS:
+        for unit, share in TIME_UNITS_MS:
+            passed = -value % unit
+            if passed <= share * value:
+                return Placeholder(f"{ABOUT}{value + passed}")
     return value
 
 
@@ -254,9 +266,16 @@ def _decoded(value: object, path: LeafPath, name: str, found: list[Leaf]) -> Non
         for element in value[:MAX_ELEMENTS]:
             _decoded(element, (*path, UNLABELED), name, found)
     else:
-        # An assignment's topics are texts in an array of that name.
-        topic = name == "topics" and isinstance(value, str)
-        found.append((path, EntityName("topic", str(value)) if topic else compared_value(None, name, value)))
+        found.append((path, _decoded_value(name, value)))
+
+
+def _decoded_value(name: str, value: object) -> ComparedValue:
+    if name == "topics" and isinstance(value, str):  # an assignment's topics are texts in an array of that name
+        return EntityName("topic", value)
+    if name == USER_DATA and isinstance(value, bytes) and value:
+        version = int.from_bytes(value[:4], "big")
+        return Placeholder(f"data of version {version}" if len(value) >= 4 and version < MOST_VERSIONS else "data")
+    return compared_value(None, name, value)
 
 
 def _batches(value: Any, path: LeafPath, topics: Mapping[str, str], found: list[Leaf]) -> None:
@@ -271,7 +290,12 @@ def _batches(value: Any, path: LeafPath, topics: Mapping[str, str], found: list[
             found.append(((*path, "transactional"), batch.is_transactional))
             found.extend(((*path, name), compared_value(None, name, getattr(batch, name))) for name in PRODUCER_FIELDS)
         elif part.kind is RecordsEntryKind.MESSAGE:
-            found.append(((*path, "magic"), records[part.start + MAGIC_OFFSET]))
+            magic, attributes = records[part.start + MAGIC_OFFSET : part.start + MAGIC_OFFSET + 2]
+            found.append(((*path, "magic"), magic))
+            found.append(((*path, "compression"), codec_name(attributes & CODEC_MASK)))
+            if magic == 1:
+                is_append_time = attributes & LOG_APPEND_TIME
+                found.append(((*path, "timestamp_type"), "LogAppendTime" if is_append_time else "CreateTime"))
 
 
 def default_of(field: Field) -> ComparedValue:

@@ -1,6 +1,9 @@
 """Match names that differ between the sides: by what each side uses them for, and in the order of their appearance.
 
-A name that both sides have matches itself. Names that a run generates (member ids, producer ids, uuids) are matched by
+Names that programs choose are matched tier by tier (`Tier`): first those that both sides work with, then those that one
+of them only asks about, then those that responses list. In each tier equal names match, then those that are used alike:
+a topic of the cluster that both sides have seen does not keep a side's own topic from its counterpart. Names that a run
+generates (member ids, producer ids, uuids) are matched by
 use and order: equal ones are a coincidence; the first pair of a kind is #1. More of them on one side are told from the
 matched ones only if they are used otherwise: the fourth idempotent producer is one more of the first. A topic or group
 that a side sees in responses alone, and that matches none that the other side asks for, is left out of the comparison.
@@ -15,13 +18,14 @@ from typing import Final, NamedTuple
 from dissector.analysis.diff.compared_values import ComparedValue, EntityName, Placeholder
 from dissector.analysis.diff.matching_keys import MatchingKey
 from dissector.analysis.diff.message_leaves import UNLABELED, ElementLabel, LeafPath
-from dissector.analysis.diff.name_uses import SEEN_KINDS, NameUses, Use, holds_partitions, is_partition_label
+from dissector.analysis.diff.name_uses import SEEN_KINDS, NameUses, Tier, Use, holds_partitions, is_partition_label
 from dissector.core.text import counted
 
 GENERATED_KINDS: Final = frozenset(("member", "producer", "uuid", "fetch session", "port", "cluster", "subscription"))
 KINDS_IN_TEXTS: Final = ("member", "group", "topic", "transaction", "instance")
 """Kinds of names that texts contain: a coordinator's key, the reason for rejoining a group."""
-MIN_TEXT_NAME: Final = 4
+SHORT_NAME: Final = 4
+"""A name of fewer characters is found in texts only as a word of its own."""
 MAX_TEXT_NAMES: Final = 200
 MAX_LISTED: Final = 20
 MAX_NAMED: Final = 5
@@ -92,14 +96,14 @@ class NameMatching:
     def _of_both(self, side: int, mine: NamesByKind, other: NamesByKind) -> set[EntityName]:
         """Return a side's topics that match one of the other side and are compared."""
         common = mine.get("topic", {}).keys() & other.get("topic", {}).keys()
-        matched = {(each.a, each.b)[side] for each in self.matched if each.kind == "topic"}
-        return {EntityName("topic", name) for name in common | matched} - self.left_out[side]
+        pairs = [(each.a, each.b) for each in self.matched if each.kind == "topic"]
+        elsewhere = {name for pair in pairs for name in pair}
+        matched = {pair[side] for pair in pairs}
+        return {EntityName("topic", name) for name in common - elsewhere | matched} - self.left_out[side]
 
     def _match(self, kind: str, names: list[list[EntityName]], uses: Sequence[NameUses]) -> None:
         """Match the names of a kind that programs choose."""
-        common = set(names[0]) & set(names[1])
-        others = [[name for name in of_side if name not in common] for of_side in names]
-        pairs = _by_use(others[0], others[1], uses, part="request")
+        equal, pairs = _by_tier(names, uses)
         for one, other in pairs:
             found = MatchedNames(kind, one.text, other.text)
             self.matched.append(found)
@@ -109,11 +113,11 @@ class NameMatching:
         if kind not in SEEN_KINDS:
             return
         for side, used in enumerate(uses):
-            matched = {pair[side]: pair[1 - side] for pair in pairs} | {name: name for name in common}
+            matched = {pair[side]: pair[1 - side] for pair in pairs} | {name: name for name in equal}
             self.left_out[side].update(
                 name for name in names[side]
-                if not used.is_asked_for(name)
-                and not (name in matched and uses[1 - side].is_asked_for(matched[name]))
+                if used.tier(name) is Tier.SEEN
+                and not (name in matched and uses[1 - side].tier(matched[name]) is not Tier.SEEN)
             )  # fmt: skip
 
     @staticmethod
@@ -123,10 +127,10 @@ class NameMatching:
             name.text: f"{name.kind} {common.text}"
             for kind in KINDS_IN_TEXTS
             for name, common in texts.items()
-            if name.kind == kind and len(name.text) >= MIN_TEXT_NAME
+            if name.kind == kind and name.text
         }
         longest = sorted(replacements, key=len, reverse=True)[:MAX_TEXT_NAMES]
-        return re.compile("|".join(map(re.escape, longest)) or r"(?!)"), replacements
+        return re.compile("|".join(map(_in_text, longest)) or r"(?!)"), replacements
 
     def value(self, side: int, value: ComparedValue) -> ComparedValue:
         """Return a value with its names replaced; `side` is 0 for A, 1 for B."""
@@ -179,6 +183,32 @@ class NameMatching:
 def _renamed(key: MatchingKey, names: Mapping[EntityName, EntityName]) -> MatchingKey:
     subject = tuple(names.get(each, each) if isinstance(each, EntityName) else each for each in key.subject)
     return key._replace(subject=subject)
+
+
+def _in_text(name: str) -> str:
+    """Return a pattern for a name in a text."""
+    pattern = re.escape(name)
+    return pattern if len(name) >= SHORT_NAME else rf"(?<![^\W_]){pattern}(?![^\W_])"
+
+
+def _by_tier(
+    names: list[list[EntityName]], uses: Sequence[NameUses]
+) -> tuple[set[EntityName], list[tuple[EntityName, EntityName]]]:
+    """Return which of the names that both sides have match themselves, and the pairs of other names that match."""
+    equal: set[EntityName] = set()
+    pairs: list[tuple[EntityName, EntityName]] = []
+    for tier in sorted(Tier, reverse=True):
+        taken = [equal | {pair[side] for pair in pairs} for side in (0, 1)]
+        free = [
+            [name for name in names[side] if name not in taken[side] and uses[side].tier(name) >= tier]
+            for side in (0, 1)
+        ]
+        same = set(free[0]) & set(free[1])
+        equal |= same
+        if tier is not Tier.SEEN:
+            others = [[name for name in of_side if name not in same] for of_side in free]
+            pairs += _by_use(others[0], others[1], uses, part="request")
+    return equal, pairs
 
 
 def _by_use(

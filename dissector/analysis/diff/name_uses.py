@@ -6,6 +6,7 @@ alone is the cluster's, and tells nothing of the client.
 
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Set
+from enum import IntEnum
 from typing import Final, NamedTuple
 
 from dissector.analysis.diff.compared_values import ComparedValue, EntityName
@@ -20,6 +21,25 @@ PARTITION_ARRAYS: Final = frozenset(
     ("partitions", "partition_data", "partition_responses", "partition_results", "partition_result",
      "results_by_partition", "task_offsets", "task_end_offsets")
 )  # fmt: skip
+
+
+ASKING: Final = frozenset(
+    ("Metadata", "DescribeTopicPartitions", "DescribeConfigs", "DescribeGroups", "ConsumerGroupDescribe",
+     "ShareGroupDescribe", "StreamsGroupDescribe", "DescribeTransactions", "DescribeProducers", "DescribeLogDirs",
+     "ListOffsets", "OffsetFetch", "OffsetForLeaderEpoch", "FindCoordinator", "DescribeShareGroupOffsets")
+)  # fmt: skip
+"""APIs with which tools ask about all that they have seen listed."""
+
+
+class Tier(IntEnum):
+    """How much a side has to do with a name."""
+
+    SEEN = 0
+    """Responses alone have it."""
+    ASKED = 1
+    """It is asked about."""
+    USED = 2
+    """A program works with it: it produces, fetches, commits, joins."""
 
 
 class Use(NamedTuple):
@@ -48,9 +68,10 @@ class NameUses:
         """Return the messages that have a name."""
         return self._uses.get(name, frozenset())
 
-    def is_asked_for(self, name: EntityName) -> bool:
-        """Return whether a request has the name."""
-        return any(use.part == "request" for use in self.of(name))
+    def tier(self, name: EntityName) -> Tier:
+        """Return how much the side has to do with a name."""
+        apis = [use.api for use in self.of(name) if use.part == "request"]
+        return Tier.SEEN if not apis else Tier.ASKED if ASKING.issuperset(apis) else Tier.USED
 
     def partitions(self, topics: Set[EntityName]) -> frozenset[tuple[int, bool]]:
         """Return the partitions that these topics have according to Metadata, and whether a topic had them from the

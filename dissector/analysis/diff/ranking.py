@@ -1,8 +1,8 @@
 """What a difference is about, and how much it matters: the order of a report, and its summary.
 
-The reader is the developer of a client. What becomes of records comes first; then what is read, the group, connections
-and metadata, administration. Versions differ between any two clients, and come last; within an API settings come first,
-and what a broker responded comes last.
+The reader is the developer of a client. Requests without a response come first: they may be lost. Then comes what
+becomes of records, what is read, the group, connections and metadata, administration. Versions differ between any two
+clients, and come last; within an API settings come first, and what a broker responded comes last.
 """
 
 from collections.abc import Iterable, Mapping
@@ -16,6 +16,7 @@ from dissector.analysis.diff.result import DiffEntry, DiffReason
 class Area(StrEnum):
     """What entries are about, in the order of a report."""
 
+    UNANSWERED = "Without a response"
     PRODUCING = "Producing"
     CONSUMING = "Consuming"
     GROUPS = "Groups"
@@ -44,6 +45,8 @@ STATISTICAL_REASONS: Final = (DiffReason.CODEC, DiffReason.BATCHING, DiffReason.
 
 def area_of(entry: DiffEntry) -> Area:
     """Return what an entry is about."""
+    if entry.reason is DiffReason.UNANSWERED:
+        return Area.UNANSWERED
     if entry.path == "version" and not entry.part:
         return Area.VERSIONS
     if entry.api in _BY_API:

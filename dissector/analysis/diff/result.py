@@ -24,6 +24,8 @@ PathText = str
 class DiffReason(StrEnum):
     """Why two sides differ."""
 
+    UNANSWERED = "no response"
+    """The connection was closed before the response came."""
     VALUE = "value"
     DEFAULT = "default vs set"
     """One side has exactly the schema's default."""

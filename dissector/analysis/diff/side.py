@@ -25,6 +25,8 @@ class DiffSide:
     """Its name in reports: the file's name and the filter."""
     filter: "Filter | None" = None
     """Selects the exchanges; None for all."""
+    client: str = ""
+    """The family of its client, where the user says it (`client_settings.FAMILIES`)."""
 
     def rows(self) -> Iterator[Int64]:
         """Yield its rows, from 0 and ascending, in batches."""

@@ -14,7 +14,7 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
-from dissector.analysis.diff.batching import ProducedBatches
+from dissector.analysis.diff.batching import ProducedBatches, ProduceOutcomes
 from dissector.analysis.diff.compared_values import EntityName
 from dissector.analysis.diff.connection_roles import ConnectionRoles, is_brokers_own
 from dissector.analysis.diff.key_profile import KeyProfile
@@ -40,6 +40,7 @@ from dissector.analysis.diff.side import DiffSide
 from dissector.core.arrays import Bool, Int64
 from dissector.core.columns import ValueNumbers, tuples
 from dissector.index.index_columns import IndexColumns
+from dissector.protocol.schema.api_groups import HARMLESS_IN_FLIGHT
 from dissector.protocol.schema.api_keys import ApiKey
 from dissector.protocol.schema.loader import api_name
 
@@ -83,6 +84,8 @@ class SideProfile:
         self.skipped: Counter[str] = Counter()
         self.exchanges = 0
         self.unanswered = 0
+        self._joins: dict[int, int] = {}
+        """By connection."""
         self._times_ns: list[int] = []
         """Of the first request, and of the last one."""
         self._requests = MessageContents(side.capture, is_request=True)
@@ -98,6 +101,16 @@ class SideProfile:
         else:  # nothing else is there: that is what the user compares
             self._add_rows(np.asarray(left_out, np.int64), None)
         self._finish()
+
+    @property
+    def clients(self) -> tuple[str, ...]:
+        """Its clients, as the user calls them or as they call themselves."""
+        return (self.side.client,) if self.side.client else self.roles.clients
+
+    @property
+    def labeled_clients(self) -> tuple[str, ...]:
+        """The same, with client ids marked as such."""
+        return (self.side.client,) if self.side.client else self.roles.labeled_clients
 
     @property
     def duration_ns(self) -> int:
@@ -117,7 +130,7 @@ class SideProfile:
         exchange = self.side.capture.exchange(number)
         row = exchange.fields
         assert exchange.request is not None
-        subject = subject_of(row.api, exchange.request.body)
+        subject = subject_of(row.api, exchange.request.layout.body_version, exchange.request.body)
         error = first_error(exchange.response) if exchange.response is not None else 0
         return self._key(number, row.connection, row.api, subject, error)[0]
 
@@ -206,18 +219,54 @@ class SideProfile:
         order = np.argsort(of_row, kind="stable")
         of_key = np.split(order, np.cumsum(np.bincount(of_row))[:-1])
         errors = [each.retriable_error for each in classified]
+        joins = self._count_joins(found)
         for key, places in zip(keys.values, of_key, strict=True):
-            self.keys[key].add_rows(rows[places], found.where(places), [errors[n] for n in group[places].tolist()])
+            of_places = [errors[n] for n in group[places].tolist()]
+            self.keys[key].add_rows(rows[places], found.where(places), of_places, joins[places])
+        unanswered = np.flatnonzero(found.expects_response & ~found.has_latency)
+        for at in unanswered[self._are_lost(found, unanswered)].tolist():
+            self.keys[classified[group[at]].key].lost.append(int(rows[at]))
         steps = [each.steps for each in classified]
         is_step = np.array([each is not None for each in steps], np.bool_)[group]
         for row, number in tuples(rows[is_step], group[is_step]):
             _add_step(steps[number], classified[number].key, row)
         is_produce = found.api_key == ApiKey.PRODUCE
-        self.batches.add_requests(self.side.capture, rows[is_produce], found.where(is_produce))
+        may_refuse = np.array([bool(each.retriable_error or each.key.step or each.key.matched) for each in classified])
+        outcomes = ProduceOutcomes(~found.expects_response | found.has_latency, may_refuse.astype(np.bool_)[group])
+        self.batches.add_requests(
+            self.side.capture, rows[is_produce], found.where(is_produce), outcomes.where(np.flatnonzero(is_produce))
+        )
         self._add_connections(found)
-        self.unanswered += int((found.expects_response & ~found.has_latency).sum())
+        self.unanswered += len(unanswered)
         self._times_ns += [int(found.request_time_ns.min()), int(found.request_time_ns.max())]
         self._times_ns = [min(self._times_ns), max(self._times_ns)]
+
+    def _count_joins(self, found: IndexColumns) -> Int64:
+        """Return how often a member has joined its group so far on the connection of each exchange: a heartbeat or a
+        commit of another generation does not go on with the rhythm of the last one."""
+        is_join = found.api_key == ApiKey.JOIN_GROUP
+        joins = np.zeros(len(is_join), np.int64)
+        if not self._joins and not is_join.any():
+            return joins
+        order = np.argsort(found.connection, kind="stable")
+        counted = np.cumsum(is_join[order])
+        firsts = np.flatnonzero(np.diff(found.connection[order], prepend=-1))
+        lasts = np.append(firsts[1:], len(order)) - 1
+        earlier = counted[firsts] - is_join[order][firsts]
+        connections = found.connection[order][firsts].tolist()
+        before = np.array([self._joins.get(each, 0) for each in connections], np.int64) - earlier
+        joins[order] = counted + np.repeat(before, lasts - firsts + 1)
+        self._joins.update(zip(connections, joins[order][lasts].tolist(), strict=True))
+        return joins
+
+    def _are_lost(self, found: IndexColumns, places: Int64) -> Bool:
+        """Return which exchanges without a response have lost it: their connection was closed, and not by a client that
+        stopped with requests in flight that do no harm."""
+        lost = np.zeros(len(places), np.bool_)
+        for n, (connection, key) in enumerate(tuples(found.connection[places], found.api_key[places])):
+            closed = self.side.capture.connections.closed(connection)
+            lost[n] = closed is not None and not (closed[1] and key in HARMLESS_IN_FLIGHT)
+        return lost
 
     def _add_connections(self, found: IndexColumns) -> None:
         """Add the APIs and client ids of connections, in the order of their first appearance."""

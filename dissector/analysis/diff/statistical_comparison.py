@@ -13,10 +13,10 @@ from collections.abc import Callable, Iterator, Sequence
 from statistics import median
 from typing import Final
 
-from dissector.analysis.diff.batching import ProducedBatches, RecordSum
+from dissector.analysis.diff.batching import NS_PER_MS, ProducedBatches, RecordSum
 from dissector.analysis.diff.compared_values import ComparedValue, EntityName
 from dissector.analysis.diff.field_comparison import KeyDifference
-from dissector.analysis.diff.formatting import format_interval, format_rate, format_value
+from dissector.analysis.diff.formatting import describe_key, format_interval, format_rate, format_value
 from dissector.analysis.diff.key_profile import KeyProfile
 from dissector.analysis.diff.matching_keys import REPEATED_APIS, MatchingKey
 from dissector.analysis.diff.message_leaves import LeafPath
@@ -34,8 +34,21 @@ DURATION_RATIO: Final = 1.5
 SAME_RECORDS: Final = "same records"
 """How the explanation of the same records in other partitions begins."""
 MEDIAN: Final = "median, on a connection"
+BATCH_SIZE: Final = "Produce.request.topic_data.partition_data.records:batching"
+LINGER: Final = "Produce.linger"
+NO_SETTING: Final = "no setting"
+LEAST_LIMIT: Final = 4_096
+"""Bytes. No client has a smaller largest size of batches."""
+FULL, MANY_FULL = 0.8, 0.25
+"""A batch of this share of the largest one is full; where this share of batches is full, a limit made them so."""
 UNKNOWN_DURATIONS: Final = (0, 0)
-MIN_INTERVALS: Final = 3
+MIN_INTERVALS: Final = 4
+"""Fewer intervals have no median to speak of."""
+MIN_BACKOFFS: Final = 3
+MIN_RATE_NS: Final = 10_000_000_000
+"""In less time a rate says no more than a number."""
+REGULAR: Final = 0.7
+"""So many of a period's intervals are about as long as the median: other requests follow from what happens."""
 MIN_BATCHES: Final = 20
 MIN_PRODUCE_REQUESTS: Final = 50
 """Below, how many requests a producer needs depends on how fast its program makes the records: librdkafka sent the same
@@ -66,7 +79,7 @@ def compare_frequency(
     """Compare how often, and at which intervals, both sides send the requests of one key; `durations_ns` are those of
     both recordings."""
     counts = [len(profile.rows) - profile.retry_count for profile in (a, b)]
-    intervals = list(_compare_intervals(a, b)) if key.api in REPEATED_APIS else []
+    intervals = list(_compare_intervals(a, b)) if key.api in REPEATED_APIS - PER_WORK else []
     yield from intervals
     if not intervals and _counts_differ(key, *counts):
         yield from _compare_rates(key, counts, a, b, durations_ns)
@@ -75,33 +88,47 @@ def compare_frequency(
         errors = ", ".join(sorted({*a.retries.counts, *b.retries.counts}))
         yield _count_difference(retries, a, b, f"retries after {errors}")
     backoffs = [profile.retries.backoffs_ns for profile in (a, b)]
-    if all(len(each) >= MIN_INTERVALS for each in backoffs):
+    if all(len(each) >= MIN_BACKOFFS for each in backoffs):
         yield from _compare_backoffs(backoffs, a, b)
+
+
+def compare_lost(key: MatchingKey, a: KeyProfile, b: KeyProfile) -> Iterator[KeyDifference]:
+    """Compare how many requests of a key lost their response."""
+    counts = [len(profile.lost) for profile in (a, b)]
+    if bool(counts[0]) == bool(counts[1]) and is_same_count(*counts):
+        return
+    versions = sorted({*a.versions} if counts[0] else {*b.versions})
+    texts = [f"{len(profile.lost):,} of {len(profile.rows):,}" for profile in (a, b)]
+    rows = [profile.lost[0] if profile.lost else None for profile in (a, b)]
+    words = f"v{', v'.join(map(str, versions))}: the connection was closed before the response came"
+    subject = describe_key(key) if key.subject else ""
+    yield KeyDifference(
+        "", (), DiffReason.UNANSWERED, texts[0], texts[1], counts[0], counts[1], words, rows[0], rows[1], subject
+    )
 
 
 def _compare_rates(
     key: MatchingKey, counts: Sequence[int], a: KeyProfile, b: KeyProfile, durations_ns: tuple[int, int]
 ) -> Iterator[KeyDifference]:
     """Compare numbers of requests that differ: as rates, if the recordings last differently long."""
-    if key.api not in REPEATED_APIS or key.api in PER_WORK or not min(durations_ns):
+    is_timed = key.api in REPEATED_APIS - PER_WORK and min(durations_ns) > 0
+    if not is_timed or is_same_size(*durations_ns, ratio=DURATION_RATIO):
         yield _count_difference(counts, a, b)
         return
     intervals = [profile.intervals_ns for profile in (a, b)]
     is_repeated = all(len(each) >= MIN_INTERVALS for each in intervals)
     if is_repeated and is_same_size(*(sum(each) / len(each) for each in intervals)):
         return
-    if is_same_size(*durations_ns, ratio=DURATION_RATIO):
-        yield _count_difference(counts, a, b)
-        return
     shorter = min(durations_ns)
     if is_same_count(*(round(n * shorter / each) for n, each in zip(counts, durations_ns, strict=True))):
         return
     spans = [f"{n:,} in {duration(each)}" for n, each in zip(counts, durations_ns, strict=True)]
-    found = _count_difference(counts, a, b, " vs ".join(spans))
-    if is_repeated:
-        texts = [format_rate(n, each) for n, each in zip(counts, durations_ns, strict=True)]
-        found = found._replace(reason=DiffReason.RATE, a=texts[0], b=texts[1])
-    yield found
+    found = _count_difference(counts, a, b)
+    if not is_repeated or shorter < MIN_RATE_NS:
+        yield found._replace(a=spans[0], b=spans[1])
+        return
+    texts = [format_rate(n, each) for n, each in zip(counts, durations_ns, strict=True)]
+    yield found._replace(reason=DiffReason.RATE, a=texts[0], b=texts[1], explanation=" vs ".join(spans))
 
 
 def _counts_differ(key: MatchingKey, a: int, b: int) -> bool:
@@ -114,7 +141,7 @@ def _counts_differ(key: MatchingKey, a: int, b: int) -> bool:
 def _compare_intervals(a: KeyProfile, b: KeyProfile) -> Iterator[KeyDifference]:
     """Compare the median intervals of repeated requests, if both sides have enough of them."""
     intervals = [profile.intervals_ns for profile in (a, b)]
-    if all(len(each) >= MIN_INTERVALS for each in intervals):
+    if all(len(each) >= MIN_INTERVALS for each in intervals) and all(map(_is_period, intervals)):
         medians = [median(each) for each in intervals]
         if _intervals_differ(*medians):
             counts = [len(each) for each in intervals]
@@ -122,9 +149,15 @@ def _compare_intervals(a: KeyProfile, b: KeyProfile) -> Iterator[KeyDifference]:
             yield _timing_difference(texts, counts, a, b, ("interval",))._replace(explanation=_each_connection(a, b))
 
 
+def _is_period(intervals_ns: Sequence[int]) -> bool:
+    """Return whether requests come at regular intervals."""
+    middle = median(intervals_ns)
+    return sum(is_same_size(each, middle) for each in intervals_ns) >= REGULAR * len(intervals_ns)
+
+
 def _each_connection(a: KeyProfile, b: KeyProfile) -> str:
     """Say on how many connections the requests are sent, if the sides differ: they may send as many in all."""
-    (few, one), (many, other) = sorted((len(side.last_request_ns), name) for side, name in ((a, "{a}"), (b, "{b}")))
+    (few, one), (many, other) = sorted((len(side.last_request), name) for side, name in ((a, "{a}"), (b, "{b}")))
     return MEDIAN if few == many else f"{MEDIAN}; {one} sends them on {few:,}, {other} on {many:,}"
 
 
@@ -171,8 +204,23 @@ def compare_batching(a: ProducedBatches, b: ProducedBatches, names: NameMatching
             counts = ", same count in each partition" if texts[0] == texts[1] else ""
             yield _content_difference(texts, sum_a, sum_b, f"{SAME_RECORDS}{counts}, but keys in other partitions")
     if min(len(a.records), len(b.records)) >= MIN_BATCHES:
-        yield from _compare_medians("records per batch", a.records, b.records, str)
-        yield from _compare_medians("bytes per batch", a.sizes, b.sizes, size)
+        knob = _batching_setting(a, b)
+        yield from _compare_medians("records per batch", a.records, b.records, str, knob)
+        yield from _compare_medians("bytes per batch", a.sizes, b.sizes, size, knob)
+
+
+def _batching_setting(a: ProducedBatches, b: ProducedBatches) -> str:
+    """Return the place of the setting that fits how batches differ: the largest size, where many batches of the side
+    that has larger ones are about as large as any; else how long records wait, where that differs; else none."""
+    larger = max((a, b), key=lambda side: median(side.sizes))
+    if max(larger.sizes) >= LEAST_LIMIT:
+        full = sum(each >= FULL * max(larger.sizes) for each in larger.sizes)
+        if full >= MANY_FULL * len(larger.sizes):
+            return BATCH_SIZE
+    if min(len(a.waits_ms), len(b.waits_ms)) < MIN_BATCHES:
+        return NO_SETTING
+    waits_ns = [median(side.waits_ms) * NS_PER_MS for side in (a, b)]
+    return LINGER if _intervals_differ(waits_ns[0], waits_ns[1]) else NO_SETTING
 
 
 def _by_matched_topic(
@@ -189,13 +237,13 @@ def _by_matched_topic(
 
 
 def _compare_medians(
-    name: str, a: Sequence[int], b: Sequence[int], show: Callable[[int], str]
+    name: str, a: Sequence[int], b: Sequence[int], show: Callable[[int], str], setting: str
 ) -> Iterator[KeyDifference]:
     medians = [round(median(each)) for each in (a, b)]
     if not is_same_size(*medians):
         texts = [show(each) for each in medians]
         yield KeyDifference("request", RECORDS, DiffReason.BATCHING, texts[0], texts[1], len(a), len(b),
-                            f"median {name}", None, None)  # fmt: skip
+                            f"median {name}", None, None, setting=setting)  # fmt: skip
 
 
 def _content_difference(texts: Sequence[str], a: RecordSum, b: RecordSum, explanation: str) -> KeyDifference:

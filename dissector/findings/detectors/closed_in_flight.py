@@ -14,14 +14,8 @@ from dissector.findings.framework.detector import ConnectionDetector
 from dissector.findings.framework.examined_rows import ExaminedRows
 from dissector.findings.framework.open_findings import FindingSink, OpenFinding
 from dissector.findings.framework.recurrence import BoundedStates
-from dissector.protocol.schema.api_groups import WAITING
-from dissector.protocol.schema.api_keys import ApiKey
+from dissector.protocol.schema.api_groups import HARMLESS_IN_FLIGHT
 
-HARMLESS_IN_FLIGHT: Final = WAITING | {
-    ApiKey.METADATA, ApiKey.FIND_COORDINATOR, ApiKey.API_VERSIONS, ApiKey.GET_TELEMETRY_SUBSCRIPTIONS,
-    ApiKey.PUSH_TELEMETRY,
-}  # fmt: skip
-"""APIs that a client may have in flight when it stops, without harm."""
 LARGEST_REQUEST: Final = 100 << 20
 """`socket.request.max.bytes` unless the broker is configured otherwise."""
 LARGE: Final = 1 << 20

@@ -124,20 +124,22 @@ static int add_number_outlines(Sink *sink, const uint8_t *data, int64_t count, i
   return 1;
 }
 
-/* Adds the outline of a `records` field to the key: what each entry is, and of a batch its attributes and the id of its
- * producer. `entry_at` has found all bytes of a batch's header. */
+/* Adds the outline of a `records` field to the key: what each entry is, and its attributes; of a batch the id of its
+ * producer, too. `entry_at` has found all bytes of a batch's header, and those of the attributes of a message. */
 static int add_records_outline(Sink *sink, const uint8_t *data, int64_t size) {
   enum { END_OF_FIELD = 255 };
   uint8_t outline[2 + 2 + 8], last = END_OF_FIELD;
   for (int64_t at = 0, next; at < size; at = next) {
     int kind = entry_at(data, at, size, &next);
     outline[0] = (uint8_t)kind;
-    outline[1] = kind == ENTRY_BATCH || kind == ENTRY_MESSAGE ? data[at + MAGIC_AT] : 0;
+    int is_message = kind == ENTRY_MESSAGE;
+    outline[1] = kind == ENTRY_BATCH || is_message ? data[at + MAGIC_AT] : 0;
+    if (is_message) outline[2] = data[at + MAGIC_AT + 1];
     if (kind == ENTRY_BATCH) {
       memcpy(outline + 2, data + at + ATTRIBUTES_AT, 2);
       memcpy(outline + 4, data + at + PRODUCER_ID_AT, 8);
     }
-    if (!add_key(sink, outline, kind == ENTRY_BATCH ? (int64_t)sizeof outline : 2)) return 0;
+    if (!add_key(sink, outline, kind == ENTRY_BATCH ? (int64_t)sizeof outline : 2 + is_message)) return 0;
   }
   return add_key(sink, &last, 1);
 }

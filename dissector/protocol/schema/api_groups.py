@@ -56,6 +56,11 @@ WAITING: Final = frozenset((
 be called slow, or missing, too early.
 
 BrokerHeartbeat is not one of them: a controller responds at once, and fences a broker whose heartbeats are slow."""
+HARMLESS_IN_FLIGHT: Final = WAITING | {
+    ApiKey.METADATA, ApiKey.FIND_COORDINATOR, ApiKey.API_VERSIONS, ApiKey.GET_TELEMETRY_SUBSCRIPTIONS,
+    ApiKey.PUSH_TELEMETRY,
+}  # fmt: skip
+"""APIs that a client may have in flight when it stops, without harm."""
 PRIVATE: Final = ((501, 999, "AutoMQ"), (10_000, 14_999, "Confluent"), (15_000, 15_999, "Redpanda"))
 """Keys that vendors use for APIs that no release of Apache Kafka has."""
 

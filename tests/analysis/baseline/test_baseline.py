@@ -198,3 +198,12 @@ def test_a_text_that_is_no_baseline_is_told(text: str, words: str) -> None:
     with pytest.raises(BaselineError, match=words) as raised:
         read_baseline(text)
     assert "\n" not in str(raised.value)
+
+
+def test_a_baseline_has_the_group_protocol_of_kip_848() -> None:
+    baseline = observe(profile(bundled("java-kip848")))[0]
+    assert baseline.settings["group protocol"] == "consumer"
+    assert int(baseline.settings["heartbeat interval (ms)"]) > 0
+    assert "leaves the group" in baseline.settings["shutdown"]
+    lines = held(bundled("java-classic"), write_baseline(baseline))
+    assert changed(lines)["settings.group protocol"] == "consumer → classic"

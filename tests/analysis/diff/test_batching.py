@@ -1,14 +1,17 @@
 """What is known of produced batches, by columns and request by request."""
 
-from collections.abc import Iterator
+import copy
+from collections.abc import Callable, Iterator
+from pathlib import Path
 
 import pytest
 
-from dissector.analysis.diff import batching
+from dissector.analysis.diff import DiffReason, batching
 from dissector.analysis.diff.batching import ProducedBatches
 from dissector.analysis.diff.side_profile import SideProfile
 from dissector.bulk.record_columns import RecordsFields, RecordsOfRows
-from tests.analysis.diff.editing import side
+from tests.analysis.diff.editing import Lines, bundled, compared, edited, side
+from tests.cases import cases
 from tests.conftest import PCAPS
 
 PRODUCERS = ["java", "java-0.10.2", "java-transactions", "sarama-2.3.0", "librdkafka-acks0"]
@@ -38,3 +41,43 @@ def test_records_beyond_a_bound_are_not_read(monkeypatch: pytest.MonkeyPatch) ->
     assert bounded.read_bytes <= sum(whole.sizes) // 2
     assert bounded.codecs == whole.codecs
     assert [len(numbers) for numbers in (bounded.sizes, bounded.records, bounded.waits_ms)] == [2, 2, 2]
+
+
+def sent_before(error: int | None, *, drop_partitions: int = 0) -> Callable[[Lines], Lines]:
+    """Have the first Produce request sent before, when the broker refused all of it, or all partitions but some;
+    without an error, when no response came."""
+
+    def change(lines: Lines) -> Lines:
+        at = next(n for n, line in enumerate(lines) if line.get("api") == "Produce")
+        before = copy.deepcopy(lines[at])
+        before["correlation_id"] = before["request"]["header"]["correlation_id"] = 1_000
+        if error is None:
+            before.pop("response")
+        else:
+            before["response"]["header"]["correlation_id"] = 1_000
+            answers = [
+                each for topic in before["response"]["body"]["responses"] for each in topic["partition_responses"]
+            ]
+            for each in answers[drop_partitions:]:
+                each["error_code"] = error
+        return [*lines[:at], before, *lines[at:]]
+
+    return change
+
+
+@cases("error", [6, 7, 46, None])
+def test_records_sent_again_are_no_further_records(tmp_path: Path, error: int | None) -> None:
+    """Refused (NOT_LEADER_OR_FOLLOWER, REQUEST_TIMED_OUT, DUPLICATE_SEQUENCE_NUMBER), or without a response."""
+    again = edited(bundled("compare-java-1"), tmp_path, sent_before(error))
+    comparison = compared(bundled("compare-java-1"), again)
+    assert [entry for entry in comparison.entries if entry.reason is DiffReason.CONTENT] == []
+
+
+@cases("error", [0, 6])
+def test_records_that_the_broker_has_twice_are_twice_as_many(tmp_path: Path, error: int) -> None:
+    """All of the request, or the one partition that was not refused."""
+    again = edited(bundled("compare-java-1"), tmp_path, sent_before(error, drop_partitions=1))
+    [entry] = [
+        entry for entry in compared(bundled("compare-java-1"), again).entries if entry.reason is DiffReason.CONTENT
+    ]
+    assert entry.count_a < entry.count_b

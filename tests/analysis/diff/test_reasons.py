@@ -282,8 +282,27 @@ def test_another_rate_of_recordings_of_other_durations_is_a_difference() -> None
     seldom.intervals_ns.extend([second // 2] * 29 + [5 * second] * 10)  # the median is the same
     [(reason, a, b)] = rates("Heartbeat", often, seldom, (10 * second, 80 * second))
     assert (reason, a, b) == ("rate", "2.0 a second", "30.0 a minute")
+    short = rates("Heartbeat", often, seldom, (9 * second, 80 * second))  # too little time for a rate
+    assert short == [("count", "20 in 9.000 s", "40 in 80.000 s")]
     seldom.intervals_ns = often.intervals_ns[:2]  # too few for a rate
-    assert rates("Heartbeat", often, seldom, (10 * second, 80 * second)) == [("count", "20", "40")]
+    assert rates("Heartbeat", often, seldom, (10 * second, 80 * second)) == [
+        ("count", "20 in 10.000 s", "40 in 80.000 s")
+    ]
+
+
+def test_requests_that_follow_from_others_have_no_period() -> None:
+    """They come when there is something: the median of their intervals says nothing."""
+    second = 1_000_000_000
+    regular, by_chance = profile_with(20, []), profile_with(20, [])
+    regular.intervals_ns.extend([second] * 19)
+    by_chance.intervals_ns.extend([second // 20, second // 10, second, 9 * second] * 5)
+    assert rates("OffsetCommit", regular, by_chance, (20 * second, 20 * second)) == []
+    by_chance.intervals_ns = regular.intervals_ns[:0]
+    by_chance.intervals_ns.extend([3 * second] * 19)
+    assert [reason for reason, _, _ in rates("OffsetCommit", regular, by_chance, (20 * second, 60 * second))] == [
+        "timing"
+    ]
+    assert rates("AddPartitionsToTxn", regular, by_chance, (20 * second, 60 * second)) == []
 
 
 def rates(api: str, a: KeyProfile, b: KeyProfile, durations_ns: tuple[int, int]) -> list[tuple[str, str, str]]:
@@ -307,14 +326,14 @@ def first_half(whole: DiffSide) -> DiffSide:
 
 def test_another_rate_in_the_first_half_is_one_difference_with_an_interval(tmp_path: Path) -> None:
     def seldom(lines: Lines) -> Lines:
-        kept = {line["number"] for line in of(lines, "Fetch")[::3]}
+        kept = {line["number"] for line in of(lines, "Fetch")[::2]}
         return [line for line in lines if line["api"] != "Fetch" or line["number"] in kept]
 
     half = first_half(side(edited(JAVA, tmp_path, seldom)))
     [entry] = [e for e in diff(side(JAVA), half).entries if e.api == "Fetch" and not e.part and e.path != "version"
                and e.reason is not DiffReason.ONE_SIDE]  # fmt: skip
     assert (entry.path, entry.reason, entry.a, entry.b) == (
-        "interval", DiffReason.TIMING, "every 508.9 ms", "every 1.521 s")  # fmt: skip
+        "interval", DiffReason.TIMING, "every 508.9 ms", "every 1.014 s")  # fmt: skip
 
 
 def test_one_more_coordinator_lookup_is_no_difference() -> None:

@@ -11,8 +11,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dissector.analysis.diff import DiffReason, DiffResult, DiffSide, diff
+from dissector.analysis.diff.compared_values import EntityName
+from dissector.analysis.diff.key_profile import KeyProfile
+from dissector.analysis.diff.matching_keys import MatchingKey
+from dissector.analysis.diff.name_matching import NameMatching
+from dissector.analysis.diff.name_uses import NameUses
 from dissector.filter import parse
 from tests.analysis.diff.editing import Lines, bundled, compared, edited, entry_texts, of, side
+from tests.cases import cases
 from tests.conftest import costly
 
 OTHERS = ("compare-java-2", "compare-librdkafka-1", "compare-kafka-python-1", "compare-aiokafka-1")
@@ -106,6 +112,43 @@ def test_a_topic_that_is_listed_is_not_matched_with_one_that_is_produced_to(tmp_
     notes = compared(listed, bundled("compare-librdkafka-1")).ignored
     assert "topic java-orders-1 of A is compared with librdkafka-orders-1 of B" in notes
     assert not any("aaa of A is compared" in note for note in notes)
+
+
+def test_a_name_that_one_side_has_only_seen_is_free_for_the_other(tmp_path: Path) -> None:
+    """Each cluster lists the topic of the other run, too."""
+    one = edited(bundled("compare-java-1"), tmp_path, with_topics(["java-orders-2"]))
+    (tmp_path / "b").mkdir()
+    other = edited(bundled("compare-java-2"), tmp_path / "b", with_topics(["java-orders-1"]))
+    comparison = compared(one, other)
+    assert entry_texts(comparison) == []
+    assert "topic java-orders-1 of A is compared with java-orders-2 of B" in comparison.ignored
+
+
+def groups(*names: str) -> tuple[dict[str, dict[str, None]], NameUses]:
+    """Groups that a side joins."""
+    keys = {MatchingKey(0, "JoinGroup", (EntityName("group", name),), ""): KeyProfile() for name in names}
+    return {"group": dict.fromkeys(names)}, NameUses(keys)
+
+
+@cases(
+    ("a", "b", "text_a", "text_b"),
+    [
+        ("ga", "gb", "left group ga", "left group gb"),
+        ("ga", "gb", "ga-1 left", "gb-1 left"),
+        ("abc", "xyz", "abc", "xyz"),
+        ("billing-1", "billing-2", "rebalancebilling-1ago", "rebalancebilling-2ago"),
+    ],
+)
+def test_a_name_of_any_length_is_found_in_texts(a: str, b: str, text_a: str, text_b: str) -> None:
+    (names_a, uses_a), (names_b, uses_b) = groups(a), groups(b)
+    matching = NameMatching(names_a, names_b, (uses_a, uses_b))
+    assert matching.value(0, text_a) == matching.value(1, text_b) != text_a
+
+
+def test_a_short_name_is_not_found_inside_of_words() -> None:
+    (names_a, uses_a), (names_b, uses_b) = groups("ga"), groups("gb")
+    matching = NameMatching(names_a, names_b, (uses_a, uses_b))
+    assert matching.value(0, "regain") == "regain"
 
 
 def shifted(lines: Lines) -> None:

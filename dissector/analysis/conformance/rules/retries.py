@@ -1,11 +1,13 @@
 """Rules on errors after which a request is to be sent again."""
 
 from collections.abc import Iterator
+from itertools import islice
 from typing import Final, NamedTuple
 
-from dissector.analysis.conformance.events import MessageEvent
+from dissector.analysis.conformance.events import Body, MessageEvent
 from dissector.analysis.conformance.rule import RuleBook, RuleMemory, Verdict, partitions
 from dissector.core.text import duration
+from dissector.exchange.info_column import ERROR_CODES
 from dissector.protocol.schema.errors import error_name, is_retriable
 
 RULES: Final = RuleBook()
@@ -18,6 +20,7 @@ RETRIED: Final = frozenset(
      "SyncGroup", "OffsetCommit", "OffsetFetch"}
 )  # fmt: skip
 """APIs whose request is lost unless it is sent again. Polls come again by themselves."""
+LISTS: Final = ("groups", "transactions")
 NAMES: Final = ("transactional_id", "v3_and_below_transactional_id", "group_id")
 
 
@@ -86,16 +89,29 @@ def _subjects(event: MessageEvent) -> Iterator[str]:
         yield _named(event.body)
 
 
-def _named(request: "MessageEvent | object") -> str:
-    values = request if isinstance(request, dict) else {}
-    return next((str(values[name]) for name in NAMES if values.get(name)), "")
+def _named(request: Body) -> str:
+    """Return the transaction or the group that a request names, the first one where it can have several."""
+    several = next((request[name] for name in LISTS if request.get(name)), None)
+    named = several[0] if several else request
+    return next((str(named[name]) for name in NAMES if named.get(name)), "")
 
 
 def _errors(event: MessageEvent) -> Iterator[tuple[str, str, int]]:
     """Yield the subject, the path and the code of the errors of a response: of a Produce those of partitions, else the
-    first one."""
+    first one, wherever it is."""
     if event.api == "Produce":
         for topic, partition, path in partitions(event.body, "responses", "partition_responses"):
             yield f"{event.topic(topic)}-{partition['index']}", f"{path}.error_code", partition["error_code"]
-    elif event.body.get("error_code"):
-        yield _named(event.request), "error_code", event.body["error_code"]
+    else:
+        for path, code in islice(_codes(event.body, ""), 1):
+            yield _named(event.request), path, code
+
+
+def _codes(value: object, path: str) -> Iterator[tuple[str, int]]:
+    """Yield the error codes in a body, outermost first, each with its path."""
+    if isinstance(value, dict):
+        yield from ((f"{path}{name}", value[name]) for name in ERROR_CODES & value.keys() if value[name])
+        for name, inner in value.items():
+            if isinstance(inner, list):
+                for n, each in enumerate(inner):
+                    yield from _codes(each, f"{path}{name}[{n}].")
