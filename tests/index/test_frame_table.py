@@ -36,7 +36,9 @@ def table_of(frames: list[list[tuple[bool, int]]]) -> FrameTable:
     piece_sizes = np.array([size for _, size in pieces], np.int64)
     kinds = zeros.astype(np.uint8)
     piece_addresses = np.array(addresses, np.int64)
-    table.extend(FrameBatch(zeros, kinds, zeros, sizes, zeros, zeros, counts, piece_addresses, piece_sizes, zeros > 0))
+    table.extend(
+        FrameBatch(zeros, kinds, zeros, sizes, zeros, zeros, zeros, counts, piece_addresses, piece_sizes, zeros > 0)
+    )
     return table
 
 

@@ -185,6 +185,7 @@ class Examination:
         sides = columns[-2:]
         for values in (
             frames.time_ns.values, frames.packet.values, frames.start.values, frames.contiguous, frames.size.values,
+            frames.transfer_ns,
         ):  # fmt: skip
             for side in sides:
                 exists = side != NO_FRAME
