@@ -54,7 +54,7 @@ PARTS_OF_LATENCY: Final = "part"
 _HEADINGS: Final = {
     "api": "APIs", "client": "Clients", "connection": "Connections", "topic": "Topics (records)",
     "partition": "Partitions (records)", "version": "Versions", "error": "Errors", FIELD_BYTES: "Fields",
-    PARTS_OF_LATENCY: "Where the time goes",
+    PARTS_OF_LATENCY: "Parts",
 }  # fmt: skip
 """The tables that are printed without ``--by``, in this order; `partition` only with it."""
 _DECODING: Final = (None, "topic", "partition", FIELD_BYTES)
@@ -239,11 +239,11 @@ def _parts(statistics: Statistics, most: int | None) -> Iterator[Styled]:
     if not found:
         return
     yield []
-    yield [(f"{'':8}{'sending the request':>20}{'wait':>20}{'receiving':>20}", DIM)]
-    yield [(f"{'count':>8}" + f"{'p50':>10}{'p99':>10}" * len(PARTS) + f"  {_HEADINGS[PARTS_OF_LATENCY]}", DIM)]
+    yield [(f"{'latency:':>8}{'send':>18}{'wait':>18}{'receive':>18}", DIM)]
+    yield [(f"{'count':>8}" + f"{'p50':>9}{'p99':>9}" * len(PARTS) + f"  {_HEADINGS[PARTS_OF_LATENCY]}", DIM)]
     for of, parts in found:
         cells = (each.percentile(at) or 0 for each in parts.histograms.values() for at in (50, 99))
-        numbers = "".join(f"{duration(ns) if ns else '0':>10}" for ns in cells)
+        numbers = "".join(f"{duration(ns) if ns else '0':>9}" for ns in cells)
         yield [(f"{parts.exchanges:>8,}{numbers}", ""), (f"  {api_label(ApiVersion(*of))}", NAME)]
 
 

@@ -176,12 +176,12 @@ _FIELDS: Final = (
     ),
     RowField(
         "packet", "the packet with which the row begins: Wireshark's frame.number", FieldType.INTEGER, "Packet",
-        lambda exchange: exchange.fields.packet, (IndexRows.packet,), json_key="packet",
+        lambda exchange: exchange.fields.packet, (IndexRows.packet,),
     ),
     RowField(
         "response.packet", "the packet with the first byte of the response", FieldType.INTEGER, "Answered in",
         _of_exchange(lambda row: row.response_packet), (IndexRows.response_packet,),
-        aliases=("response_packet",), json_key="response_packet", table_columns=("response_packet",),
+        aliases=("response_packet",), table_columns=("response_packet",),
     ),
     RowField(
         "request.time_ns", "when the request was sent", FieldType.TIME, "Requested",

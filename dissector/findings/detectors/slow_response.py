@@ -182,13 +182,13 @@ class _Episode:
         if len(self.connections) < MOST_CONNECTIONS:
             self.connections.add(slow.connection)
         self.is_broker &= slow.is_broker
-        if len(self.connections) == 1:
+        connections = len(self.connections)
+        if connections == 1:
             words = f"{self.more:,} more waited behind it"
         else:
             took = duration(max(self.end_ns, slow.end_ns) - min(self.begin_ns, slow.request_ns))
-            words = (
-                f"{self.more:,} more were slow within these {took}, on {counted(len(self.connections), 'connection')}"
-            )
+            was = "was" if self.more == 1 else "were"
+            words = f"{self.more:,} more {was} slow within these {took}, on {counted(connections, 'connection')}"
             words += ": the broker may have stalled" if self.is_broker else ""
         self.finding.update(f"{self.words}; {words}")
 
