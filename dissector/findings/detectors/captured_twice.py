@@ -21,8 +21,9 @@ from dissector.findings.framework.open_findings import FindingSink
 from dissector.findings.framework.recurrence import SECOND, BoundedStates
 from dissector.transport.deliveries import LEAST_RANDOM
 
-APART_NS: Final = SECOND
-"""Copies of a packet are captured within this time."""
+APART_NS: Final = SECOND // 10
+"""Copies of a packet are captured within this time. Recordings that were copied into larger ones are
+farther apart."""
 MOST_CONNECTIONS: Final = 65_536
 """Connections whose sequence numbers are remembered."""
 
