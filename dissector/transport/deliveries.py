@@ -23,7 +23,7 @@ import numpy as np
 
 from dissector.core.arrays import Int64
 from dissector.core.batches import SegmentBatch
-from dissector.core.columns import Column
+from dissector.core.columns import Column, unique
 from dissector.core.kernel import function
 from dissector.core.limits import Limits
 
@@ -145,7 +145,7 @@ class Deliveries:
             self._by_direction[name].values for name in ("retries", "waiting_ns", "is_closed")
         )
         directions = np.flatnonzero((retries >= STUCK_RETRIES) & (waiting_ns != 0) & (is_closed == 0))
-        return np.unique(directions >> 1)
+        return unique(directions >> 1)
 
     def _by_key(self) -> tuple[Int64, Int64]:
         """The events, by direction, kind and time."""

@@ -7,10 +7,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-import numpy as np
-
 from dissector.analysis.stats.histogram import Histogram
 from dissector.core.arrays import Int64
+from dissector.core.columns import unique
 from dissector.index.index_columns import IndexColumns
 
 PARTS: Final = ("request_transfer_ns", "wait_ns", "response_transfer_ns")
@@ -63,7 +62,7 @@ def count_parts(apis: Int64, rows: IndexColumns) -> Iterator[tuple[int, LatencyP
     """Yield the number of each API and its parts; `apis` has the number of each row, `(n,)`."""
     which = rows.has_latency
     rows, apis = rows.where(which), apis[which]
-    for number in np.unique(apis).tolist():
+    for number in unique(apis).tolist():
         some = rows.where(apis == number)
         yield number, LatencyParts({name: Histogram.of(getattr(some, name)) for name in PARTS})
 
