@@ -97,7 +97,8 @@ def test_a_frame_is_alone_if_no_other_of_its_direction_is_in_its_packet() -> Non
     for table, parts in ((whole, [slice(0, 7)]), (in_parts, [slice(0, 1), slice(1, 3), slice(3, 6), slice(6, 7)])):
         for part in parts:
             count = len(packets[part])
-            columns = (zeros[part].astype(np.uint8), zeros[part], zeros[part] + 9, zeros[part], packets[part])
+            times = zeros[part], zeros[part]
+            columns = (zeros[part].astype(np.uint8), zeros[part], zeros[part] + 9, *times, packets[part])
             pieces = np.arange(count + 1), np.full(count, NOWHERE), np.full(count, 9)
             table.extend(FrameBatch(directions[part], *columns, *pieces, zeros[part] > 0))
         assert table.is_alone.values.tolist() == [False, False, True, True, True, False, False]
