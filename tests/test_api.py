@@ -86,7 +86,7 @@ def test_numbers_that_json_lacks_are_strings(number: float) -> None:
     body = struct.pack(">ihhi", 0, 0, -1, 1) + struct.pack(">ii", 0, 1) + value
     message = dissector.decode_response(response(1, body), api_key=48, api_version=0)
     assert not message.findings
-    row = ExchangeRow(1, "exchange", 0, 1, "", "", "", 0, 1, None, None, None, None, "", None)
+    row = ExchangeRow(1, "exchange", 0, 1, "", "", "", 0, 1, *(None,) * 9, "", None)
     [entry] = json.loads(json_line(Exchange(row, 48, None, message)))["response"]["body"]["entries"]
     assert entry["values"][0]["value"] == (number if math.isfinite(number) else str(number))
 

@@ -12,6 +12,7 @@ from dissector.core.finding import Severity
 from dissector.core.text import byte_size, clean, counted, duration, shortened, size
 from dissector.exchange.field_paths import found, leads_into_bytes
 from dissector.exchange.field_values import plain_path
+from dissector.exchange.latency_words import latency_words
 from dissector.exchange.model import Exchange, ExchangeMessage, ExchangeRow
 from dissector.exchange.row_fields import ROW_FIELDS
 from dissector.protocol.schema.model import Field
@@ -137,6 +138,7 @@ def row_words(exchange: Exchange) -> Text:
         f"C{row.connection}: {who}{row.client} → {row.server}",
         *(f"{side} {count:,} B" for side, count in there if count is not None),
         "" if row.latency_ns is None else duration(row.latency_ns),
+        latency_words(row),
         clean(row.info),
     ]
     return text.append("".join(f" · {each}" for each in words if each), "dim")

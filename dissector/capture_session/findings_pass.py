@@ -126,7 +126,8 @@ class FindingsPass:
             pipeline = self._pipeline
             self.examination = Examination(
                 pipeline.indexer, pipeline.store, self._decoder, pipeline.transport.connections,
-                pipeline.transport.retransmissions, pipeline.tls.plaintext, part=part,
+                pipeline.transport.retransmissions, pipeline.transport.deliveries, pipeline.tls.plaintext,
+                part=part,
             )  # fmt: skip
         return self.examination
 

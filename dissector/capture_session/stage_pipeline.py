@@ -80,7 +80,7 @@ class StagePipeline:
             self.streams, self.indexer = restored.streams, restored.indexer
             self.transport, self.tls, self.framer = restored.transport, restored.tls, restored.framer
         else:
-            self.transport = Transport(self.store, limits, _partition(sources))
+            self.transport = Transport(self.store, limits, _partition(sources), is_patient=not self.grows)
             self.indexer = Indexer(self.store, self.transport.connections, limits, decode_as)
             self.framer = Framer(self.store, self.indexer.detector, limits)
             self.tls = TlsStage(self.store, KeyLog(), limits)

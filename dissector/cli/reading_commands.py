@@ -144,6 +144,7 @@ def records(
         {
             "the capture at a glance": "kdissect stats samples/orders.pcapng",
             "which topics are slow": "kdissect stats samples/orders.pcapng -Y 'latency > 10ms' --by topic",
+            "where the time goes: to send, to wait, to receive": "kdissect stats samples/orders.pcapng --by part",
         }
     ),
 )

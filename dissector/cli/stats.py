@@ -21,6 +21,7 @@ from dissector.analysis.stats.breakdowns import (
 )
 from dissector.analysis.stats.counts import LATENCY_NOTE, ApiVersion, CountsByKey, ExchangeCounts, Statistics
 from dissector.analysis.stats.histogram import LatencyOverTime
+from dissector.analysis.stats.latency_parts import PARTS, parts_object
 from dissector.analysis.stats.row_field_counts import RowFieldPass, groups
 from dissector.analysis.stats.statistics_pass import ROWS_PER_STEP, StatisticsPass
 from dissector.capture_session import Capture
@@ -49,9 +50,11 @@ FIRST: Final = 10
 _HEAD: Final = ("count", "out", "in", "err", "p50", "p90", "p99", "max")
 _WIDTHS: Final = (8, 6, 6, 5, 9, 9, 9, 9)
 FIELD_BYTES: Final = "field"
+PARTS_OF_LATENCY: Final = "part"
 _HEADINGS: Final = {
     "api": "APIs", "client": "Clients", "connection": "Connections", "topic": "Topics (records)",
     "partition": "Partitions (records)", "version": "Versions", "error": "Errors", FIELD_BYTES: "Fields",
+    PARTS_OF_LATENCY: "Parts",
 }  # fmt: skip
 """The tables that are printed without ``--by``, in this order; `partition` only with it."""
 _DECODING: Final = (None, "topic", "partition", FIELD_BYTES)
@@ -60,7 +63,7 @@ _DECODING: Final = (None, "topic", "partition", FIELD_BYTES)
 
 def breakdown(name: str | None) -> str | RowField | None:
     """Return the table for ``--by NAME``: one of the usual tables, or any row field. Raises `UsageError`."""
-    if name is None or name == FIELD_BYTES:
+    if name in (None, FIELD_BYTES, PARTS_OF_LATENCY):
         return name
     field = ROW_FIELDS.get(name)
     if field is None and name not in _HEADINGS:
@@ -201,6 +204,9 @@ def _table(statistics: Statistics, by: str, most: int | None) -> Iterator[Styled
     if by == FIELD_BYTES:
         yield from _fields(statistics, most)
         return
+    if by == PARTS_OF_LATENCY:
+        yield from _parts(statistics, most)
+        return
     lines, count = BREAKDOWNS[by].first(statistics, most)
     yield from _table_of(_HEADINGS[by], lines)
     if most is not None and count > most:
@@ -225,6 +231,20 @@ def _numbers(counts: ExchangeCounts) -> str:
         *("" if ns is None else duration(ns) for ns in latencies),
     ]  # fmt: skip
     return "".join(f"{cell:>{width}}" for cell, width in zip(cells, _WIDTHS, strict=True))
+
+
+def _parts(statistics: Statistics, most: int | None) -> Iterator[Styled]:
+    """Yield the table of the parts of latencies."""
+    found = statistics.parts.ranked()[:most]
+    if not found:
+        return
+    yield []
+    yield [(f"{'latency:':>8}{'send':>18}{'wait':>18}{'receive':>18}", DIM)]
+    yield [(f"{'count':>8}" + f"{'p50':>9}{'p99':>9}" * len(PARTS) + f"  {_HEADINGS[PARTS_OF_LATENCY]}", DIM)]
+    for of, parts in found:
+        cells = (each.percentile(at) or 0 for each in parts.histograms.values() for at in (50, 99))
+        numbers = "".join(f"{duration(ns) if ns else '0':>9}" for ns in cells)
+        yield [(f"{parts.exchanges:>8,}{numbers}", ""), (f"  {api_label(ApiVersion(*of))}", NAME)]
 
 
 def _fields(statistics: Statistics, most: int | None) -> Iterator[Styled]:
@@ -259,6 +279,10 @@ def _json_lines(statistics: Statistics, by: str | None) -> Iterator[bytes]:
     for each in _HEADINGS if by is None else (by,):
         if each == FIELD_BYTES:
             yield from map(_json_line, _field_objects(statistics))
+        elif each == PARTS_OF_LATENCY:
+            for of, parts in statistics.parts.ranked():
+                api = {"api_key": of[0], "api": api_name(of[0]), "api_version": of[1]}
+                yield _json_line({"by": PARTS_OF_LATENCY} | api | parts_object(parts))
         else:
             yield from (_json_line(group_object(each, line)) for line in BREAKDOWNS[each](statistics))
 

@@ -148,6 +148,8 @@ class FrameBatch:
     """Bytes on the wire, the 4-byte prefix included."""
     time_ns: Int64
     """Of the packet with its first byte."""
+    end_ns: Int64
+    """Of the packet that completed it: the time at which its last byte was there."""
     packet: Int64
     piece: Int64
     """Index of each row's first piece in `piece_address`, and the end of the last one: `(n + 1,)`."""

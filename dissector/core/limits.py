@@ -65,6 +65,13 @@ class Limits:
     """How many later packets of the capture a hole may wait once the peer has acknowledged its bytes. Where the queues
     of a network card are captured in parallel, an acknowledgement may come before its bytes."""
 
+    late_packets: int = 65_536
+    """The same, and that of `out_of_order_packets`, for a capture that does not grow: captures of several points are
+    merged by clocks that differ, and queues of a card lag. Bytes that are in the file are taken."""
+
+    losses: int = 3
+    """Holes of a direction that waited for so long in vain. From then on they wait as in a capture that grows."""
+
     retransmissions: int = 100_000
     """Retransmitted and delayed stretches of streams that are recorded; the others are counted."""
 

@@ -218,7 +218,7 @@ class ExchangeDecoder:
         kind = KIND_NAMES[index_row.kind]
         return ExchangeRow(
             number + 1, kind, time_ns, connection + 1, client, server, kind,
-            None, None, None, None, None, None, "", None,
+            None, None, None, None, None, None, None, None, None, index_row.packet + 1, None, "", None,
         )  # fmt: skip
 
     def _is_opened(self, connection: int) -> bool:

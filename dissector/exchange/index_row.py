@@ -30,6 +30,8 @@ class IndexRow(NamedTuple):
     """In the store, of a frame in one piece; negative for others."""
     request_size: int
     response_size: int
+    request_transfer_ns: int
+    response_transfer_ns: int
 
     @property
     def has_frames(self) -> bool:
@@ -46,7 +48,7 @@ def read_index_rows(table: ExchangeTable, frames: FrameTable, rows: range | Int6
     columns = [getattr(table, name).values[at] for name in _OF_TABLE]
     pair = table.request.values[at], table.response.values[at]
     present = [each != NO_FRAME for each in pair]
-    for values in (frames.time_ns.values, frames.contiguous, frames.size.values):
+    for values in (frames.time_ns.values, frames.contiguous, frames.size.values, frames.transfer_ns):
         for side, there in zip(pair, present, strict=True):
             found = np.zeros(len(side), np.int64)
             found[there] = values(side[there]) if callable(values) else values[side[there]]

@@ -180,6 +180,15 @@ class IndexRows:
         return self._frames("time_ns")
 
     @cached_property
+    def _transfers(self) -> tuple[Int64, Int64]:
+        """From the first byte to the last one of both sides; 0 where there is no frame."""
+        found = np.zeros((2, len(self)), np.int64)
+        for transfer, side in zip(found, (self._request, self._response), strict=True):
+            there = side != NO_FRAME
+            transfer[there] = self._indexer.frames.transfer_ns(side[there])
+        return found[0], found[1]
+
+    @cached_property
     def _sizes(self) -> tuple[Int64, Int64]:
         return self._frames("size")
 
@@ -267,10 +276,32 @@ class IndexRows:
     def correlation_id(self) -> RowValues:
         return RowValues(self._of("correlation_id"), self.is_exchange)
 
+    @property
+    def _has_latency(self) -> Bool:
+        return self.has_request & self.has_response_frame
+
     def latency(self) -> RowValues:
-        """Nanoseconds."""
+        """Nanoseconds, as in `wait` and the transfers."""
         requested, responded = self._times
-        return RowValues(responded - requested, self.has_request & self.has_response_frame)
+        return RowValues(responded + self._transfers[1] - requested, self._has_latency)
+
+    def request_transfer(self) -> RowValues:
+        return RowValues(self._transfers[0], self.has_request)
+
+    def wait(self) -> RowValues:
+        requested, responded = self._times
+        return RowValues(responded - requested - self._transfers[0], self._has_latency)
+
+    def response_transfer(self) -> RowValues:
+        return RowValues(self._transfers[1], self.has_response)
+
+    def packet(self) -> RowValues:
+        """Wireshark's number of the packet with which a row begins."""
+        return RowValues(self._of("packet") + 1, self._all)
+
+    def response_packet(self) -> RowValues:
+        """Wireshark's number of the packet with the first byte of the response."""
+        return RowValues(self._frames("packet")[1] + 1, self.has_response)
 
     def time(self) -> RowValues:
         """Nanoseconds since 1970."""

@@ -42,6 +42,14 @@ class ExchangeRow(NamedTuple):
     request_size: int | None
     response_size: int | None
     latency_ns: int | None
+    """What the client waits: from the request's first byte to the response's last one. The sum of these three:"""
+    request_transfer_ns: int | None
+    """From the first byte of the request to the last one."""
+    wait_ns: int | None
+    response_transfer_ns: int | None
+    packet: int | None
+    """Wireshark's number of the packet with which the row begins; None in Kafka's own files."""
+    response_packet: int | None
     info: str
     severity: Severity | None
 

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from dataclasses import replace
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from dissector.core.finding import Finding, Severity
 from dissector.exchange import row_findings
@@ -69,7 +69,7 @@ class OrphanDecoder:
             context = replace(context, fetches_metadata=True)
         response = messages.response(index_row, layout, context)
         exchange = Exchange(row, None, None, response, [orphan])
-        row = row._replace(api=UNKNOWN_API, response_size=response.size, info=orphan.message)
+        row = row._replace(api=UNKNOWN_API, info=orphan.message, **_of_response(index_row))
         best = claimed(verdict)
         if best is not None:
             exchange.row_findings.extend(error_response(best.layout.api.key, response))
@@ -90,7 +90,15 @@ class OrphanDecoder:
         label = Finding("orphan", Severity.NOTE, f"read as a response to {api_name(key)} v{version}", "response")
         exchange = Exchange(row, key, None, response, [label, *error_response(key, response)])
         exchange.row = row._replace(
-            api=api_name(key), version=version, response_size=response.size,
+            api=api_name(key), version=version, **_of_response(index_row),
             info=info(None, response, exchange.row_findings, context.topic_names), severity=worst(exchange.findings),
         )  # fmt: skip
         return exchange
+
+
+def _of_response(index_row: IndexRow) -> dict[str, Any]:
+    """The fields of a row that its response has."""
+    return {
+        "response_size": index_row.response_size, "response_transfer_ns": index_row.response_transfer_ns,
+        "response_packet": index_row.packet + 1,
+    }  # fmt: skip

@@ -29,6 +29,8 @@ from dissector.protocol.schema.loader import api_name
 _ENVELOPE, _FETCH = int(ApiKey.ENVELOPE), int(ApiKey.FETCH)
 """Plain numbers: a member of an enumeration is looked up at each use."""
 _KIND: Final = KIND_NAMES[RowKind.EXCHANGE]
+_OfBoth = tuple[int | None, int | None, int | None, int | None, int | None, int | None, int | None]
+"""The fields of a row from `response_size` to `response_packet`."""
 
 
 class RequestDecoder:
@@ -71,14 +73,22 @@ class RequestDecoder:
             number + 1, _KIND, index_row.request_time_ns, index_row.connection + 1, client, server,
             api_name(key), version, index_row.correlation_id,
             self._indexer.client_ids.texts[index_row.client_id], index_row.request_size,
-            None if response is None else index_row.response_size,
-            None if response is None else index_row.response_time_ns - index_row.request_time_ns, "", None,
+            *self._of_both(index_row), "", None,
         )  # fmt: skip
         findings = self._findings(index_row, response)
         exchange = Exchange(fields, key, request, response, findings, exchange_info, _errors)
         if key == _FETCH and is_incremental(request.body):
             exchange.find_fetched = partial(self._session_partitions, number, context.topic_names)
         return exchange
+
+    def _of_both(self, index_row: IndexRow) -> _OfBoth:
+        """The fields of a row from `response_size` to `response_packet`."""
+        sent, came = index_row.request_transfer_ns, index_row.response_transfer_ns
+        if index_row.response == NO_FRAME:
+            return None, None, sent, None, None, index_row.packet + 1, None
+        between = index_row.response_time_ns - index_row.request_time_ns
+        packet = int(self._indexer.frames.packet.values[index_row.response]) + 1
+        return index_row.response_size, between + came, sent, between - sent, came, index_row.packet + 1, packet
 
     def _of_response(self, index_row: IndexRow, context: DecodingContext) -> DecodingContext:
         """What is known for the response to a request: to the first one of a connection what is known before it, unless

@@ -31,7 +31,9 @@ def _of_exchange(value: Callable[[ExchangeRow], Value]) -> FromExchange:
 def _response_time_ns(row: ExchangeRow) -> int | None:
     if row.response_size is None:
         return None
-    return row.time_ns if row.request_size is None else row.time_ns + (row.latency_ns or 0)
+    if row.request_size is None:
+        return row.time_ns
+    return row.time_ns + (row.latency_ns or 0) - (row.response_transfer_ns or 0)
 
 
 def _api_keys(exchange: Exchange) -> Iterable[int]:
@@ -152,9 +154,34 @@ _FIELDS: Final = (
         json_key="client_id", table_columns=("client_id",),
     ),
     RowField(
-        "latency", "from request to response: 50ms, 1.5s", FieldType.DURATION, "Latency",
+        "latency", "what the client waits, from the first byte of the request to the last one of the response: 50ms,"
+        " 1.5s", FieldType.DURATION, "Latency",
         _of_exchange(lambda row: row.latency_ns), (IndexRows.latency,), aliases=("latency_ns",),
         json_key="latency_ns", table_columns=("latency_ns",),
+    ),
+    RowField(
+        "request.transfer", "from the first byte of the request to the last one", FieldType.DURATION, "Sending",
+        _of_exchange(lambda row: row.request_transfer_ns), (IndexRows.request_transfer,),
+        aliases=("request_transfer_ns",), json_key="request_transfer_ns", table_columns=("request_transfer_ns",),
+    ),
+    RowField(
+        "wait", "from the last byte of the request to the first one of the response", FieldType.DURATION, "Wait",
+        _of_exchange(lambda row: row.wait_ns), (IndexRows.wait,),
+        aliases=("wait_ns",), json_key="wait_ns", table_columns=("wait_ns",),
+    ),
+    RowField(
+        "response.transfer", "from the first byte of the response to the last one", FieldType.DURATION, "Receiving",
+        _of_exchange(lambda row: row.response_transfer_ns), (IndexRows.response_transfer,),
+        aliases=("response_transfer_ns",), json_key="response_transfer_ns", table_columns=("response_transfer_ns",),
+    ),
+    RowField(
+        "packet", "the packet with which the row begins: Wireshark's frame.number", FieldType.INTEGER, "Packet",
+        lambda exchange: exchange.fields.packet, (IndexRows.packet,),
+    ),
+    RowField(
+        "response.packet", "the packet with the first byte of the response", FieldType.INTEGER, "Answered in",
+        _of_exchange(lambda row: row.response_packet), (IndexRows.response_packet,),
+        aliases=("response_packet",), table_columns=("response_packet",),
     ),
     RowField(
         "request.time_ns", "when the request was sent", FieldType.TIME, "Requested",

@@ -191,7 +191,7 @@ def _comment(
     if kind != "exchange":
         return f"kdissect {number + 1}: {kind}"
     name = f"{api or 'API not known'}" + ("" if version is None else f" v{version}")
-    after = f", after {duration(int(latency_ns))}" if latency_ns is not None and not of_client else ""
+    after = f", latency {duration(int(latency_ns))}" if latency_ns is not None and not of_client else ""
     side = "request" if of_client else "response"
     return f"kdissect {number + 1}: {name} {side}, correlation id {correlation_id}{after}"
 

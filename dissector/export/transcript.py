@@ -33,4 +33,4 @@ def _row_comment(exchange: Exchange) -> str:
     text += "" if row.version is None else f" v{row.version}"
     text += "" if row.correlation_id is None else f", correlation id {row.correlation_id}"
     text += "" if row.client_id is None else f", {row.client_id}"
-    return text + ("" if row.latency_ns is None else f", after {duration(row.latency_ns)}")
+    return text + ("" if row.latency_ns is None else f", latency {duration(row.latency_ns)}")

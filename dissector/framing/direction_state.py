@@ -61,7 +61,8 @@ class DirectionState:
             self._skip(direction, stream, kind, size)
 
     def _skip(self, direction: int, stream: PendingStream, kind: FrameKind, size: int) -> None:
-        row = FrameRow(direction, kind, stream.at, size, stream.run().seen, stream.pieces(size))
+        seen = stream.run().seen
+        row = FrameRow(direction, kind, stream.at, size, seen, stream.run(size - 1).seen[0], stream.pieces(size))
         stream.advance(size)
         if self.mode.values[direction] != _POSSIBLE:
             self.rows.add(row)

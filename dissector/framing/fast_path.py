@@ -75,6 +75,7 @@ def _batch(runs: RunBatch, ends: Int64, frames: Int64) -> FrameBatch:
         start=start,
         size=size,
         time_ns=runs.time_ns[first],
+        end_ns=runs.time_ns[stop - 1],
         packet=runs.packet[first],
         piece=piece,
         piece_address=np.where(address == NOWHERE, NOWHERE, address + begin - runs.start[rows]),

@@ -8,9 +8,9 @@ import numpy as np
 from dissector.core.batches import FrameBatch, FrameKind
 from dissector.framing.pending_stream import Piece
 
-_COLUMNS = 7
+_COLUMNS = 8
 _FRAME = int(FrameKind.FRAME)
-_OF_ROWS = ("direction", "kind", "start", "size", "time_ns", "packet", "is_cut")
+_OF_ROWS = ("direction", "kind", "start", "size", "time_ns", "end_ns", "packet", "is_cut")
 
 
 class FrameRow(NamedTuple):
@@ -22,6 +22,8 @@ class FrameRow(NamedTuple):
     size: int
     seen: tuple[int, int]
     """Time and packet of its first byte."""
+    end_ns: int
+    """Time of its last byte."""
     pieces: list[Piece]
     is_cut: bool = False
     """Whether the snap length cut off bytes of it."""
@@ -31,14 +33,14 @@ class FrameRows:
     """Collects rows; `batch` returns them as columns and starts an empty collection."""
 
     def __init__(self) -> None:
-        self._rows: list[tuple[int, int, int, int, bool, int, int]] = []
+        self._rows: list[tuple[int, int, int, int, bool, int, int, int]] = []
         self._pieces: list[Piece] = []
         self._counts: list[int] = []
         self._batches: list[FrameBatch] = []
 
     def add(self, row: FrameRow) -> None:
         """Add one row."""
-        self._rows.append((row.direction, row.kind, row.start, row.size, row.is_cut, *row.seen))
+        self._rows.append((row.direction, row.kind, row.start, row.size, row.is_cut, row.end_ns, *row.seen))
         self._pieces += row.pieces
         self._counts.append(len(row.pieces))
 
@@ -70,9 +72,9 @@ class FrameRows:
         pieces = np.array(self._pieces, np.int64).reshape(-1, 2)
         piece = np.zeros(len(table) + 1, np.int64)
         np.cumsum(self._counts, out=piece[1:])
-        direction, kind, start, size, is_cut, time_ns, packet = table.T
+        direction, kind, start, size, is_cut, end_ns, time_ns, packet = table.T
         return FrameBatch(
-            direction, kind.astype(np.uint8), start, size, time_ns, packet, piece, pieces[:, 0], pieces[:, 1],
+            direction, kind.astype(np.uint8), start, size, time_ns, end_ns, packet, piece, pieces[:, 0], pieces[:, 1],
             is_cut.astype(np.bool_),
         )  # fmt: skip
 

@@ -59,7 +59,8 @@ class FrameSplitter:
             if not LEAST_FRAME <= size <= PREFIX + self._limits.frame_size or offset + size > run.size:
                 break
             pieces = [(run.address + offset, size)]
-            self._state.rows.add(FrameRow(direction, FrameKind.FRAME, run.start + offset, size, run.seen, pieces))
+            begin, kind = run.start + offset, FrameKind.FRAME
+            self._state.rows.add(FrameRow(direction, kind, begin, size, run.seen, run.seen[0], pieces))
             offset += size
         stream.advance(offset - first)
 
@@ -80,7 +81,8 @@ class FrameSplitter:
             pieces.append((NOWHERE, missing))
         kind = FrameKind.FRAME if _intact(pieces) >= min(size, LEAST_HEAD) else FrameKind.UNPARSED
         is_cut = stream.is_cut(size)
-        self._state.rows.add(FrameRow(direction, kind, stream.at, size, stream.run().seen, pieces, is_cut))
+        end_ns = stream.run(size - 1).seen[0]
+        self._state.rows.add(FrameRow(direction, kind, stream.at, size, stream.run().seen, end_ns, pieces, is_cut))
         stream.advance(size)
         return True
 

@@ -1,6 +1,7 @@
 """All frames of a capture, as columns: where each is, when it began. The bytes stay in the store.
 
-A frame in one piece costs 40 bytes here. The pieces of the others (frames across segments) are in columns of their own.
+A frame in one piece costs 40 bytes here. Those in pieces (frames across segments) have 16 bytes more, and 16 for each
+piece, in columns of their own. What came in one piece came at once.
 """
 
 from collections.abc import Iterator
@@ -42,7 +43,11 @@ class FrameTable:
         self.snap_length = 0
         """The most bytes of a packet that the snap length cut; 0 where none is known."""
         self._address = Column(np.int64)
-        """Of a frame in one piece; else -2 - the first row of its pieces."""
+        """Of a frame in one piece; else -2 - its row among the frames in pieces."""
+        self._first_piece = Column(np.int64)
+        """Of each frame in pieces, the row of its first piece."""
+        self._transfer_ns = Column(np.int64)
+        """Of each frame in pieces, the time from its first byte to its last one."""
         self._piece_address = Column(np.int64)
         self._piece_size = Column(np.int64)
         self._kept: Int64 = np.zeros(0, np.int64)
@@ -66,9 +71,11 @@ class FrameTable:
         address = batch.piece_address[np.minimum(batch.piece[:-1], len(batch.piece_address) - 1)]
         in_pieces = counts != 1
         rows = np.repeat(in_pieces, counts)
-        firsts = np.cumsum(np.where(in_pieces, counts, 0)) - np.where(in_pieces, counts, 0)
-        address = np.where(in_pieces, -2 - (firsts + len(self._piece_address)), address)
+        firsts = np.cumsum(counts[in_pieces]) - counts[in_pieces]
+        address[in_pieces] = -2 - len(self._first_piece) - np.arange(len(firsts))
         self._address.extend(address)
+        self._first_piece.extend(firsts + len(self._piece_address))
+        self._transfer_ns.extend((batch.end_ns - batch.time_ns)[in_pieces])
         self._piece_address.extend(batch.piece_address[rows])
         self._piece_size.extend(batch.piece_size[rows])
         self._find_alone(batch, first, ~in_pieces)
@@ -90,6 +97,14 @@ class FrameTable:
         self._last.values[directions] = first + np.append(begins[1:], len(batch))[: len(begins)] - 1
         self.is_alone.extend(is_alone)
 
+    def transfer_ns(self, rows: Int64) -> Int64:
+        """Return the time from the first byte of each frame to its last one, `(n,)`: 0 of one in one piece."""
+        address = self._address.values[rows]
+        transfer = np.zeros(len(rows), np.int64)
+        in_pieces = address < NOWHERE
+        transfer[in_pieces] = self._transfer_ns.values[-2 - address[in_pieces]]
+        return transfer
+
     def contiguous(self, rows: Int64) -> Int64:
         """Return the addresses of frames in one piece; negative numbers for the others."""
         return self._address.values[rows]
@@ -99,7 +114,7 @@ class FrameTable:
         piece; negative numbers for the others."""
         address, wanted = self._address.values[rows], np.minimum(self.size.values[rows], width)
         in_pieces = np.flatnonzero(address < NOWHERE)
-        first = -2 - address[in_pieces]
+        first = self._first_piece.values[-2 - address[in_pieces]]
         is_enough = self._piece_size.values[first] >= wanted[in_pieces]
         address[in_pieces[is_enough]] = self._piece_address.values[first[is_enough]]
         return address
@@ -137,7 +152,7 @@ class FrameTable:
 
     def _piece_counts(self, rows: Int64) -> tuple[Int64, Int64]:
         """The first pieces of frames in pieces, and how many each has, `(n,)`."""
-        first = -2 - self._address.values[rows]
+        first = self._first_piece.values[-2 - self._address.values[rows]]
         if not len(rows):
             return first, first
         low, high = int(first.min()), self._piece_rows(int(rows[first.argmax()])).stop
@@ -148,7 +163,7 @@ class FrameTable:
 
     def _piece_rows(self, row: int) -> slice:
         """Where the pieces of a frame in pieces are."""
-        first, size = -2 - int(self._address.values[row]), int(self.size.values[row])
+        first, size = self._first_piece_of(row), int(self.size.values[row])
         count = size // max(1, int(self._piece_size.values[first])) + PIECES_TOGETHER
         while True:
             ends = np.cumsum(self._piece_size.values[first : first + count])
@@ -156,13 +171,17 @@ class FrameTable:
                 return slice(first, first + min(int(np.searchsorted(ends, size)) + 1, len(ends)))
             count *= 4
 
+    def _first_piece_of(self, row: int) -> int:
+        """The row of the first piece of a frame in pieces."""
+        return int(self._first_piece.values[-2 - int(self._address.values[row])])
+
     def _pieces(self, row: int) -> Iterator[tuple[int, int]]:
         """Addresses and sizes, a few at a time: reading the beginning of a frame does not cost its rest."""
         address, size = int(self._address.values[row]), int(self.size.values[row])
         if address >= NOWHERE:
             yield address, size
             return
-        at = -2 - address
+        at = self._first_piece_of(row)
         while size > 0:
             some = slice(at, at + PIECES_TOGETHER)
             at += PIECES_TOGETHER
@@ -183,9 +202,10 @@ class FrameTable:
             column.keep(np.union1d(rows, looked_back))
         self._address.keep(rows)
         in_pieces = rows[self._address.values[rows] < NOWHERE]
-        pieces = [
-            -2 - int(self._address.values[row]) + np.arange(len(list(self._pieces(row)))) for row in in_pieces.tolist()
-        ]
+        pieces = [self._first_piece_of(row) + np.arange(len(list(self._pieces(row)))) for row in in_pieces.tolist()]
+        looked_up = np.unique(-2 - self._address.values[in_pieces])
+        self._first_piece.keep(looked_up)
+        self._transfer_ns.keep(looked_up)
         for column in (self._piece_address, self._piece_size):
             column.keep(np.concatenate([np.zeros(0, np.int64), *pieces]))
 

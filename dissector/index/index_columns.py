@@ -34,14 +34,26 @@ class IndexColumns(NamedTuple):
     """Bytes of the frame, -1 where there is none, as in `response_size`."""
     response_size: Int64
     request_time_ns: Int64
-    """0 where there is no frame, as in `response_time_ns`."""
+    """Of the first byte; 0 where there is no frame, as in `response_time_ns`."""
     response_time_ns: Int64
+    request_transfer_ns: Int64
+    """From the first byte to the last one; 0 where there is no frame, as in `response_transfer_ns`."""
+    response_transfer_ns: Int64
 
     @property
     def latency_ns(self) -> Int64:
-        """From request to response; 0 where `has_latency` is not set."""
-        latency: Int64 = np.where(self.has_latency, self.response_time_ns - self.request_time_ns, 0)
+        """What the client waits: from the first byte of the request to the last one of the response; 0 where
+        `has_latency` is not set. It is the sum of `request_transfer_ns`, `wait_ns` and `response_transfer_ns`."""
+        end_ns = self.response_time_ns + self.response_transfer_ns
+        latency: Int64 = np.where(self.has_latency, end_ns - self.request_time_ns, 0)
         return latency
+
+    @property
+    def wait_ns(self) -> Int64:
+        """From the last byte of the request to the first one of the response; 0 where `has_latency` is not set."""
+        sent_ns = self.request_time_ns + self.request_transfer_ns
+        wait: Int64 = np.where(self.has_latency, self.response_time_ns - sent_ns, 0)
+        return wait
 
     @property
     def is_exchange(self) -> Bool:
@@ -70,12 +82,14 @@ def index_columns(table: ExchangeTable, frames: FrameTable, rows: Int64) -> Inde
     """Return the columns of these rows of the index, from 0."""
     sides = [column.values[rows].astype(np.int64) for column in (table.request, table.response)]
     there = [side != NO_FRAME for side in sides]
-    sizes, times = [], []
+    sizes, times, transfers = [], [], []
     for side, known in zip(sides, there, strict=True):
-        size, time = np.full(len(rows), -1, np.int64), np.zeros(len(rows), np.int64)
+        size, time, transfer = np.full(len(rows), -1, np.int64), *np.zeros((2, len(rows)), np.int64)
         size[known], time[known] = frames.size.values[side[known]], frames.time_ns.values[side[known]]
+        transfer[known] = frames.transfer_ns(side[known])
         sizes.append(size)
         times.append(time)
+        transfers.append(transfer)
     kind, connection, key, version, correlation_id, client, flags = (
         column.values[rows].astype(np.int64)
         for column in (
@@ -85,5 +99,5 @@ def index_columns(table: ExchangeTable, frames: FrameTable, rows: Int64) -> Inde
     )  # fmt: skip
     return IndexColumns(
         kind, connection + 1, np.where(there[0], key, -1), np.where(there[0], version, -1), correlation_id,
-        client, flags, *sizes, *times,
+        client, flags, *sizes, *times, *transfers,
     )  # fmt: skip

@@ -125,17 +125,25 @@ class Origins:
     def keys(self, packets: Int64) -> dict[str, pa.Array]:
         """Return the columns that name the rows of these packets: `Place.keys`."""
         ranges, files = self._origins
-        which = self._ranges_of(packets)
-        packet = self.merged_packets(packets)
+        which, packet = self._in_files(packets)
+        keys = pa.Table.from_pylist([origin.keys for origin in (*ranges, *files)], KEY_TYPES).take(which)
+        columns = {name: keys[name].combine_chunks() for name in keys.column_names}
+        return columns | {"capture": columns["capture"].dictionary_encode(), "packet": pa.array(packet)}
+
+    def packets_in_files(self, packets: Int64) -> Int64:
+        """Return the numbers that packets have in their files, from 1."""
+        return self._in_files(packets)[1]
+
+    def _in_files(self, packets: Int64) -> tuple[Int64, Int64]:
+        """Which ranges packets are of, or behind these which files that are merged; and their numbers there, from 1."""
+        which, packet = self._ranges_of(packets), self.merged_packets(packets)
         numbers, file, in_file = self.sources.columns
         if len(numbers):
             at = np.minimum(np.searchsorted(numbers, packets), len(numbers) - 1)
             is_merged = numbers[at] == packets
-            which[is_merged] = len(ranges) + file[at[is_merged]]
+            which[is_merged] = len(self._origins.ranges) + file[at[is_merged]]
             packet[is_merged] = in_file[at[is_merged]] + 1
-        keys = pa.Table.from_pylist([origin.keys for origin in (*ranges, *files)], KEY_TYPES).take(which)
-        columns = {name: keys[name].combine_chunks() for name in keys.column_names}
-        return columns | {"capture": columns["capture"].dictionary_encode(), "packet": pa.array(packet)}
+        return which, packet
 
     def merged_packets(self, packets: Int64) -> Int64:
         """Return the numbers of these packets among those that are merged with them: `Place.merged_packet`."""

@@ -117,11 +117,21 @@ class WholeRowBuilder:
             "software_name": chosen([name or None for name, _ in software], which),
             "software_version": chosen([version or None for _, version in software], which),
             "latency_ns": pa.array(columns.latency_ns, mask=~columns.has_latency),
+            "request_transfer_ns": pa.array(columns.request_transfer_ns, mask=columns.request_size < 0),
+            "wait_ns": pa.array(columns.wait_ns, mask=~columns.has_latency),
+            "response_transfer_ns": pa.array(columns.response_transfer_ns, mask=columns.response_size < 0),
+            "response_packet": self._response_packets(whole.rows, columns.response_size < 0),
             "request_size": pa.array(columns.request_size), "response_size": pa.array(columns.response_size),
             "expected_response": pa.array(columns.expects_response),
             **number_columns(partial(self._capture.messages.numbers, whole.rows)),
             "errors": _errors(whole), "info": pa.array(info, pa.string()),
         }  # fmt: skip
+
+    def _response_packets(self, rows: Int64, is_missing: Bool) -> pa.Array:
+        """The numbers of the packets with which responses begin, in their files."""
+        (packets,) = self._capture.index.columns(("response.packet",), rows)
+        numbers = np.array([each or 1 for each in packets], np.int64) - 1
+        return pa.array(self._origins.packets_in_files(numbers), mask=is_missing)
 
     @staticmethod
     def _bodies(whole: PackedRows, where: Columns) -> Columns:

@@ -172,9 +172,17 @@ class RowBuilder:
             **where,
             "kind": row.kind, "api_key": exchange.api_key, "api": row.api, "api_version": row.version,
             "correlation_id": row.correlation_id, "client_id": row.client_id, "software_name": software[0] or None,
-            "software_version": software[1] or None, "latency_ns": row.latency_ns, "request_size": row.request_size,
-            "response_size": row.response_size, "errors": _errors(exchange), "info": exchange.own_info,
+            "software_version": software[1] or None, "latency_ns": row.latency_ns,
+            "request_transfer_ns": row.request_transfer_ns, "wait_ns": row.wait_ns,
+            "response_transfer_ns": row.response_transfer_ns,
+            "response_packet": self._in_file(row.response_packet),
+            "request_size": row.request_size, "response_size": row.response_size, "errors": _errors(exchange),
+            "info": exchange.own_info,
         }  # fmt: skip
+
+    def _in_file(self, packet: int | None) -> int | None:
+        """The number of a packet in its file, from 1, for its number in the capture."""
+        return None if packet is None else self._origins.of(packet - 1).packet
 
     def _body(self, key: Cells, exchange: Exchange, content: Cells) -> tuple[Cells, list[Finding]]:
         """Return the row of `bodies`, and findings about what cells could not hold."""

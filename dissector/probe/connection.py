@@ -123,7 +123,7 @@ class BrokerConnection:
         host, port = self._socket.getsockname()[:2]
         return ExchangeRow(
             number, "exchange", request.time_ns, 1, str(Address(host, port)), str(self.address), name, version, number,
-            self._client_id, request.size, None, None, info(request, None, [], {}), None,
+            self._client_id, request.size, *(None,) * 7, info(request, None, [], {}), None,
         )  # fmt: skip
 
     def _answer(self, exchange: Exchange, data: bytes, api_key: int, version: int) -> ExchangeMessage:

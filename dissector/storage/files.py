@@ -118,7 +118,7 @@ class KafkaFiles:
         kind, message = opened.file.kind, entry.message
         row = ExchangeRow(
             number + 1, kind, message.time_ns, which, "", opened.name, kind, entry.version, None, None, message.size,
-            None, None, entry.info, worst(entry.findings),
+            *(None,) * 7, entry.info, worst(entry.findings),
         )  # fmt: skip
         return Exchange(row, None, message, None, entry.findings)
 

@@ -22,7 +22,7 @@ from typing import Any, Final, TypeVar
 import pyarrow as pa
 import pyarrow.fs
 import pyarrow.parquet as pq
-from deltalake import CommitProperties, DeltaTable, Transaction
+from deltalake import CommitProperties, DeltaTable, Schema, Transaction
 from deltalake.exceptions import CommitFailedError, DeltaError, TableNotFoundError
 from deltalake.transaction import AddAction, RemoveAction
 from deltalake.writer import write_deltalake
@@ -87,18 +87,29 @@ def create_tables(uri: str) -> None:
             )
         for name, table in BY_NAME.items():
             found = delta_table(uri, name)
-            if found is not None and not is_of_this_version(name, found):
+            if found is not None and not is_readable(name, found):
                 raise StorageError(f"{uri}: {OTHER_VERSION}: ingest into another folder")
-            if found is None:
+            if found is not None:
+                _add_columns(name, found)
+            else:
                 DeltaTable.create(
                     delta_uri(f"{uri}/{name}"), arrow_schema(table), mode="ignore", storage_options=delta_options(uri)
                 )
 
 
-def is_of_this_version(name: str, table: DeltaTable) -> bool:
-    """Return whether a table has the columns that this version writes."""
+def is_readable(name: str, table: DeltaTable) -> bool:
+    """Return whether a table has the columns that this version writes, but for some at the end, which later versions
+    added and which are null in its rows."""
     expected: list[str] = arrow_schema(BY_NAME[name]).names
-    return [field.name for field in table.schema().fields] == expected
+    found = [field.name for field in table.schema().fields]
+    return bool(found) and found == expected[: len(found)]
+
+
+def _add_columns(name: str, table: DeltaTable) -> None:
+    """Add the columns that a table of an earlier version lacks."""
+    missing = list(arrow_schema(BY_NAME[name]))[len(table.schema().fields) :]
+    if missing:
+        table.alter.add_columns(Schema.from_arrow(pa.schema(missing)).fields)
 
 
 def append_facts(uri: str, files: Iterable[DataFile], transaction: tuple[str, int] | None = None) -> None:

@@ -36,7 +36,9 @@ class DuckDb:
             return
         if uris[0].startswith(LOCAL):
             paths = ", ".join(self.dialect.text(uri.removeprefix(LOCAL)) for uri in uris)
-            self.define(name, f"SELECT * FROM read_parquet([{paths}])")
+            self.define_rows(f"no_{name}", arrow_schema(table).empty_table())  # files of earlier versions lack columns
+            files = f"SELECT * FROM read_parquet([{paths}], union_by_name = true)"
+            self.define(name, f"SELECT * FROM no_{name} UNION ALL BY NAME {files}")
             return
         found = [opened(uri) for uri in uris]  # DuckDB itself would need an extension for each kind of store
         self._remote[name] = dataset(

@@ -30,6 +30,7 @@ from dissector.analysis.stats.counts import (
 from dissector.analysis.stats.exchange_contents import record_bytes_by_topic
 from dissector.analysis.stats.field_bytes import SAMPLE_SIZE, MessageKind, MessageSample, paths_of
 from dissector.analysis.stats.histogram import SLOTS, STEPS, Histogram, LatencyOverTime, slot_ns
+from dissector.analysis.stats.latency_parts import PARTS, PartsByApi
 from dissector.analysis.stats.row_field_counts import group_keys
 from dissector.exchange.info_column import ERROR_RESPONSE
 from dissector.exchange.model import STORED, Exchange
@@ -91,10 +92,24 @@ def statistics(tables: Tables, row_filter: Filter | None, *, bodies: bool = True
     for tally in result.apis.counts.values():
         result.total.merge(tally)
     result.total.merge(result.apis.others)
+    _add_parts(tables, result.parts)
     _add_advertised_versions(tables, result)
     if bodies:
         _add_bodies(tables, row_filter, result)
     return result
+
+
+def _add_parts(tables: Tables, found: PartsByApi) -> None:
+    """Add where the time of the measured rows goes."""
+    for name in PARTS:
+        bucket = _bucket(name)
+        for row in tables.engine.rows(
+            f"SELECT {', '.join(_API)}, bucket, count(*) AS n, min({name}) AS least, max({name}) AS most FROM"
+            f" (SELECT *, {bucket} AS bucket FROM measured WHERE latency_ns IS NOT NULL AND {name} IS NOT NULL)"
+            f" AS bucketed GROUP BY {', '.join(_API)}, bucket ORDER BY {', '.join(_API)}, bucket"
+        ):
+            histogram = found.of(_api(row)).histograms[name]
+            histogram.add_counts({row["bucket"]: row["n"]}, row["least"], row["most"])
 
 
 def counts_by(tables: Tables, row_filter: Filter | None, name: str) -> CountsByKey[str]:
@@ -131,14 +146,14 @@ def over_time(tables: Tables, row_filter: Filter | None) -> LatencyOverTime | No
     return LatencyOverTime(begin, end, slots)
 
 
-def _bucket() -> str:
-    """Return the bucket of a latency (`histogram.buckets_of`) in SQL; null without a latency."""
-    bits = "length(bin(latency_ns))"
-    step = f"CAST(floor((latency_ns / pow(2.0, {bits}) * 2 - 1) * {STEPS}) AS INT)"
-    return f"CASE WHEN latency_ns > 0 THEN {bits} * {STEPS} + {step} WHEN latency_ns IS NOT NULL THEN 0 END"
+def _bucket(name: str) -> str:
+    """Return the bucket of a duration (`histogram.buckets_of`) in SQL; null for none."""
+    bits = f"length(bin({name}))"
+    step = f"CAST(floor(({name} / pow(2.0, {bits}) * 2 - 1) * {STEPS}) AS INT)"
+    return f"CASE WHEN {name} > 0 THEN {bits} * {STEPS} + {step} WHEN {name} IS NOT NULL THEN 0 END"
 
 
-_BUCKET: Final = _bucket()
+_BUCKET: Final = _bucket("latency_ns")
 
 
 def _measured(sql: str, dialect: Dialect) -> str:
@@ -152,7 +167,8 @@ def _measured(sql: str, dialect: Dialect) -> str:
     waiting = ", ".join(str(int(key)) for key in sorted(WAITING))
     return (
         f"SELECT number, 0 AS place, capture, packet, start, connection, conn, client, server, kind, {', '.join(_API)},"
-        f" {', '.join(_CLIENT)}, latency_ns, errors, coalesce(api_key IN ({waiting}), FALSE) AS may_wait,"
+        f" {', '.join(_CLIENT)}, latency_ns, {', '.join(PARTS)}, errors,"
+        f" coalesce(api_key IN ({waiting}), FALSE) AS may_wait,"
         " coalesce(request_size, 0) AS sent, coalesce(response_size, 0) AS back,"
         f" CASE WHEN {has_request} AND NOT ({has_response}) AND NOT {has_finding(ACKS_0.code)} THEN 1 ELSE 0 END"
         " AS unanswered,"

@@ -116,6 +116,8 @@ def _exchange_of_row(cells: Cells) -> Exchange:
         cells["number"], kind, cells["time_ns"], cells["conn"] or 0, cells["client"] or "",
         cells["server"] or cells["path"], cells["api"], cells["api_version"], cells["correlation_id"],
         cells["client_id"], cells["request_size"], cells["response_size"], cells["latency_ns"],
+        cells.get("request_transfer_ns"), cells.get("wait_ns"), cells.get("response_transfer_ns"),
+        None if kind in STORED else cells["packet"], cells.get("response_packet"),
         with_words(marked(cells["info"] or "", marks), findings), worst(findings),
     )  # fmt: skip
     if "rest" not in cells:  # a row without its body

@@ -113,7 +113,8 @@ TABLES: Final = (
         _C("client_id", "STRING", "client id"),
         _C("software_name", "STRING", "name of the client's software (KIP-511)"),
         _C("software_version", "STRING", "version of the client's software (KIP-511)"),
-        _C("latency_ns", "BIGINT", "time from request to response, nanoseconds"),
+        _C("latency_ns", "BIGINT", "what the client waits: from the first byte of the request to the last one of the"
+           " response, nanoseconds"),
         _C("request_size", "BIGINT", "bytes of the request on the wire, size prefix included"),
         _C("response_size", "BIGINT", "bytes of the response on the wire, size prefix included"),
         _C("expected_response", "BOOLEAN", "whether a response is expected: not for a Produce with acks=0; null if the"
@@ -129,6 +130,12 @@ TABLES: Final = (
         _C("session_epoch", "INT", "of a Fetch: 0 for a new session, -1 for none"),
         _C("errors", "ARRAY<STRING>", "names of the errors in the response, each once"),
         _C("info", "STRING", "the info column of the list; what findings say is in `findings`"),
+        _C("request_transfer_ns", "BIGINT", "from the first byte of the request to the last one, nanoseconds; null in"
+           " tables of versions without it, whose `latency_ns` ends with the first byte of the response"),
+        _C("wait_ns", "BIGINT", "from the last byte of the request to the first one of the response, nanoseconds"),
+        _C("response_transfer_ns", "BIGINT", "from the first byte of the response to the last one, nanoseconds"),
+        _C("response_packet", "BIGINT", "number of the packet with the first byte of the response, from 1, in its"
+           " capture"),
     )),
     TableSchema("bodies", "One row per row of `exchanges`, with its contents", (
         *_WHERE,

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 from deltalake import DeltaTable
 
 from dissector.capture.errors import CaptureError
-from dissector.tables.delta_log import CAPTURES, OTHER_VERSION, captures_in, delta_table, file_paths, is_of_this_version
+from dissector.tables.delta_log import CAPTURES, OTHER_VERSION, captures_in, delta_table, file_paths, is_readable
 from dissector.tables.file_systems import normal_uri
 from dissector.tables.schemas import FACT_TABLES
 from dissector.tables.storage import StorageError
@@ -35,12 +35,12 @@ def snapshot(uri: str) -> Snapshot | None:
         captures = delta_table(uri, CAPTURES)
         if captures is None:
             return None
-        if not is_of_this_version(CAPTURES, captures):
+        if not is_readable(CAPTURES, captures):
             raise OtherVersionError
         files = {}
         for name in FACT_TABLES:
             table = delta_table(uri, name)
-            if table is not None and not is_of_this_version(name, table):
+            if table is not None and not is_readable(name, table):
                 raise OtherVersionError
             files[name] = [] if table is None else _files(uri, name, table)
         version = captures.version()

@@ -91,7 +91,7 @@ def _duckdb_name(kind: pa.DataType) -> str:
 
 def _of_duckdb(files: Sequence[str]) -> str:
     paths = ", ".join(DuckDbDialect().text(file.removeprefix(LOCAL)) for file in files)
-    return f"SELECT * FROM read_parquet([{paths}])"
+    return f"SELECT * FROM read_parquet([{paths}], union_by_name = true)"
 
 
 def _of_spark(files: Sequence[str]) -> str:

@@ -5,9 +5,11 @@ Invariants:
   * a byte, once seen, never changes: of two copies the first one captured wins (RFC 9293, 3.10.7.4);
   * a hole becomes a gap `limits.acknowledged_packets` after the peer acknowledged its bytes, when nothing was delivered
     for `limits.out_of_order_packets`, or when `limits.out_of_order_bytes` are held back. All are counted in packets and
-    bytes of the capture, so batches make no difference;
+    bytes of the capture, so batches make no difference. A `patient` direction, of a file, waits for
+    `limits.late_packets` in both cases, until `limits.losses` holes waited in vain;
   * along the stream, time and packet number never decrease: a piece that came too early gets those of the piece that it
-    had to wait for.
+    had to wait for. Bytes that the capture has behind their acknowledgement were not late for the peer: they get time
+    and packet of what follows them.
 """
 
 from bisect import bisect_right
@@ -57,8 +59,10 @@ def _end(piece: StreamPiece) -> int:
 class OutOfOrderDirection:
     """Puts segments of one direction in order. `position` is the stream offset of the next byte to deliver."""
 
-    def __init__(self, expected: int, position: int, limits: Limits) -> None:
+    def __init__(self, expected: int, position: int, limits: Limits, losses: int | None = None) -> None:
+        """`losses` are the holes that waited in vain, of a patient direction."""
         self._limits = limits
+        self.losses = losses
         self._held: list[StreamPiece] = []
         """In stream order, apart from each other, all behind `position`."""
         self._held_bytes = 0
@@ -93,6 +97,10 @@ class OutOfOrderDirection:
         self._forget_strays()
         piece = StreamPiece(self.position + distance, *piece[1:])
         self._record_retransmission(piece)
+        if (first := self._first()) is not None and self._is_acknowledged(piece.end) and piece.start < first.start:
+            piece = piece._replace(time_ns=first.time_ns, packet=first.packet)
+            if self.losses is not None:
+                self.losses = 0
         if piece.end <= self.position:
             return out
         before, behind = self.position, self._held[0] if self._held else None
@@ -103,9 +111,15 @@ class OutOfOrderDirection:
         out += self._drain()
         if behind is not None and self.position > behind.start:
             self.retransmissions.append((before, self.position, piece.time_ns, behind.time_ns))
-        while self._held_bytes > self._limits.out_of_order_bytes or len(self._held) > self._limits.out_of_order_packets:
-            out += self._declare_gap()
+        while self._held_bytes > self._limits.out_of_order_bytes or len(self._held) > self._patience(
+            self._limits.out_of_order_packets
+        ):
+            out += self._lose()
         return out
+
+    def _is_acknowledged(self, offset: int) -> bool:
+        """Whether the peer said that it has all bytes before a stream offset that is behind a hole."""
+        return bool(self._acks) and self._acks[-1][1] >= offset
 
     def _record_retransmission(self, piece: StreamPiece) -> None:
         """Record bytes that were there before; keep-alives do not count."""
@@ -140,13 +154,27 @@ class OutOfOrderDirection:
     def advance_to(self, packet: int) -> list[StreamPiece]:
         """Turn holes into gaps that have waited long enough when the capture comes to `packet`."""
         out: list[StreamPiece] = []
-        while self._acks and packet - self._acks[0][0] > self._limits.acknowledged_packets:
+        while self._acks and packet - self._acks[0][0] > self._patience(self._limits.acknowledged_packets):
             _, offset = self._acks.popleft()
             while (first := self._first()) is not None and first.start <= offset:
-                out += self._declare_gap()
-        while self._first() is not None and packet - self._hole_packet > self._limits.out_of_order_packets:
-            out += self._declare_gap()
+                out += self._lose()
+        while self._first() is not None and packet - self._hole_packet > self._patience(
+            self._limits.out_of_order_packets
+        ):
+            out += self._lose()
         return out
+
+    def _patience(self, packets: int) -> int:
+        """For how many packets a hole waits, where `packets` are those of a capture that grows."""
+        if self.losses is None or self.losses >= self._limits.losses:
+            return packets
+        return max(packets, self._limits.late_packets)
+
+    def _lose(self) -> list[StreamPiece]:
+        """Turn the first hole into a gap, as it waited for long enough."""
+        if self.losses is not None:
+            self.losses += 1
+        return self._declare_gap()
 
     def finish(self) -> list[StreamPiece]:
         """Return everything held, its holes as gaps."""

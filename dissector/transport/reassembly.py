@@ -38,8 +38,14 @@ class Reassembler:
     """Reassembles every direction of a capture. Impossible segments are counted in `ignored`, bytes that come again or
     late are added to `retransmissions`."""
 
-    def __init__(self, limits: Limits, ignored: Counter[str], retransmissions: Retransmissions) -> None:
+    def __init__(
+        self, limits: Limits, ignored: Counter[str], retransmissions: Retransmissions, *, is_patient: bool = False
+    ) -> None:
+        """It `is_patient` in a capture that does not grow: late bytes are waited for."""
         self._limits = limits
+        self._is_patient = is_patient
+        self._losses = Column(np.int32)
+        """By direction: the holes that waited in vain."""
         self._ignored = ignored
         self._retransmissions = retransmissions
         self._expected = ExpectedSequence(Column(np.int64, NOT_STARTED), Column(np.int64))
@@ -55,6 +61,7 @@ class Reassembler:
         rows = np.flatnonzero(useful)
         rows = rows[np.argsort(segments.direction[rows], kind="stable")]
         self._expected.grow((int(segments.direction.max()) | 1) + 1)
+        self._losses.grow((int(segments.direction.max()) | 1) + 1)
         self._expected.begin(segments, rows)
         parts = []
         waiting = list(self._out_of_order)
@@ -144,7 +151,8 @@ class Reassembler:
         state = self._out_of_order.get(direction)
         if state is None:
             expected, position = self._expected.at(direction)
-            state = OutOfOrderDirection(expected, position, self._limits)
+            losses = int(self._losses.values[direction]) if self._is_patient else None
+            state = OutOfOrderDirection(expected, position, self._limits, losses)
         upto = len(rows)
         acks = _Acks(
             segments,
@@ -170,6 +178,7 @@ class Reassembler:
     def _keep(self, direction: int, state: OutOfOrderDirection) -> None:
         """Store the position of a direction; drop its state where nothing is held back."""
         self._expected.move(direction, state.expected, state.position)
+        self._losses.values[direction] = state.losses or 0
         if state.is_pending:
             self._out_of_order[direction] = state
         else:

@@ -10,6 +10,7 @@ from dissector.core.limits import Limits
 from dissector.core.stage import Position, oldest_position
 from dissector.core.store import Store
 from dissector.transport.connection_table import ConnectionTable
+from dissector.transport.deliveries import Deliveries
 from dissector.transport.header_parser import HeaderParser
 from dissector.transport.partitions import Partition, pair_hashes
 from dissector.transport.reassembly import Reassembler
@@ -21,7 +22,10 @@ from dissector.transport.tcp_facts import TcpFactsTable
 class Transport:
     """Reassembles the TCP streams of a capture, or those of one `partition` of it. A `Stage`."""
 
-    def __init__(self, store: Store, limits: Limits, partition: Partition | None = None) -> None:
+    def __init__(
+        self, store: Store, limits: Limits, partition: Partition | None = None, *, is_patient: bool = False
+    ) -> None:
+        """It `is_patient` in a capture that does not grow: late bytes are waited for."""
         self._partition = partition
         self.connections = ConnectionTable(limits)
         self.ignored: Counter[str] = Counter()
@@ -32,8 +36,10 @@ class Transport:
         self.retransmissions = Retransmissions(limits)
         self.facts = TcpFactsTable(self.retransmissions)
         """What TCP did on each connection."""
+        self.deliveries = Deliveries(limits)
+        """What it got through, and what it did not."""
         self._headers = HeaderParser(store, limits, self.ignored)
-        self._reassembler = Reassembler(limits, self.ignored, self.retransmissions)
+        self._reassembler = Reassembler(limits, self.ignored, self.retransmissions, is_patient=is_patient)
 
     def feed(self, batch: PacketBatch) -> list[RunBatch]:
         """Return the bytes that these packets complete; set `closed_connections`."""
@@ -48,6 +54,7 @@ class Transport:
         found = self._segments(joined_headers(parts), packets)
         self.closed_connections = self.connections.take_closed()
         self.facts.feed(found)
+        self.deliveries.feed(found)
         return found
 
     def _segments(self, found: TcpHeaders, packets: PacketBatch) -> SegmentBatch:

@@ -19,7 +19,7 @@ from tests.traffic import Turn, capture_of, conversation, exchanges, request, re
 KDISSECT = [sys.executable, "-m", "dissector.cli.main"]
 PROMISED = {
     "kind", "number", "connection", "client", "server", "api_key", "api", "api_version", "correlation_id", "client_id",
-    "latency_ns", "request", "response", "findings",
+    "latency_ns", "request_transfer_ns", "wait_ns", "response_transfer_ns", "request", "response", "findings",
 }  # fmt: skip
 """The keys of an exchange's line, as the interface promises them."""
 JAVA = str(PCAPS / "java.pcapng")
@@ -49,7 +49,9 @@ def test_json_is_one_object_an_exchange_with_the_promised_keys() -> None:
         assert value["number"] == number
         assert value.keys() == PROMISED
         assert {"time_ns", "size", "header", "body"} == value["request"].keys() - {"fetch_session"}
-        assert value["latency_ns"] == value["response"]["time_ns"] - value["request"]["time_ns"]
+        first_byte_ns = value["response"]["time_ns"] - value["request"]["time_ns"]
+        assert value["latency_ns"] == first_byte_ns + value["response_transfer_ns"]
+        assert value["wait_ns"] == first_byte_ns - value["request_transfer_ns"]
 
 
 def test_json_holds_records_with_their_bytes() -> None:

@@ -2,6 +2,7 @@
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -33,7 +34,16 @@ def test_a_capture_is_written_that_shows_the_same(tmp_path: Path) -> None:
     source.write_bytes(lines_of(JAVA))
     done = kdissect("encode", str(source), "-w", out)
     assert (done.returncode, done.stdout, done.stderr) == (0, b"", b"")
-    assert lines_of(out) == lines_of(JAVA)
+    assert list(map(at_once, lines_of(out).splitlines())) == list(map(at_once, lines_of(JAVA).splitlines()))
+
+
+def at_once(line: bytes) -> dict[str, Any]:
+    """An exchange without what depends on how its messages were cut into packets: `encode` sends each at once."""
+    value: dict[str, Any] = json.loads(line)
+    return {name: each for name, each in value.items() if name not in ("latency_ns", "wait_ns", *TRANSFERS)}
+
+
+TRANSFERS = ("request_transfer_ns", "response_transfer_ns")
 
 
 def test_gaps_are_holes_and_unknown_versions_come_back_whole(tmp_path: Path) -> None:

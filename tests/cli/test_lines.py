@@ -51,7 +51,7 @@ def lines(rows: list[ExchangeRow]) -> str:
 
     columns = IndexColumns(
         none, column("connection"), none, column("version"), column("correlation_id"), none, none,
-        column("request_size"), column("response_size"), column("time_ns"), none,
+        column("request_size"), column("response_size"), column("time_ns"), none, none, none,
     )  # fmt: skip
     latency = column("latency_ns", NO_LATENCY)
     written = write_lines(columns, column("number"), START_NS, latency, numbers, len(rows) + numbers, texts)

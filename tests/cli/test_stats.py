@@ -24,7 +24,7 @@ def test_all_tables_fit_80_columns_but_for_long_names() -> None:
     lines = done.stdout.decode().splitlines()
     assert lines[0] == "64 exchanges; 8.4 kB out, 18 kB in; 4 with errors, 0 unanswered"
     heads = [line.split("  ")[-1] for line in lines if line.lstrip().startswith(("count", "bytes"))]
-    names = ["APIs", "Clients", "Connections", "Topics (records)", "Versions", "Errors", "Fields"]
+    names = ["APIs", "Clients", "Connections", "Topics (records)", "Versions", "Errors", "Fields", "Parts"]
     assert heads == names
     assert all(len(line) <= 80 for line in lines if line.lstrip().startswith("count"))
     assert any(line.split()[:3] == ["7", "651", "392"] and line.endswith("AddPartitionsToTxn v5") for line in lines)

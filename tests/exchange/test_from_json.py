@@ -40,7 +40,9 @@ def test_made_messages_survive_values_and_json(api: Any, seed: int, correlation_
     assert same(answering.body, answer)
     assert asking.header["correlation_id"] == answering.header["correlation_id"] == correlation_id
     assert asking.header.get("client_id", "é") == "é"
-    row = ExchangeRow(1, "exchange", 0, 1, "", "", api.name, version, correlation_id, "é", 0, 0, 0, "", None)
+    row = ExchangeRow(
+        1, "exchange", 0, 1, "", "", api.name, version, correlation_id, "é", 0, 0, 0, 0, 0, 0, 1, 2, "", None
+    )
     line = json.loads(json_line(Exchange(row, api.key, asking, answering)))
     assert dissector.encode(line) == (one, other)
 

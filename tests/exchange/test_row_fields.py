@@ -91,6 +91,8 @@ def in_json(value: dict[str, Any], field: RowField) -> object:
     if field.json_key:
         return value[field.json_key]
     side, _, key = field.name.partition(".")
+    if field.name == "response.packet":  # of a copy of the capture it is another one
+        return NOT_IN_JSON
     if side in ("request", "response", "tls") and key:
         found = value[side][key] if value.get(side) else None
         return str(found).lower() if isinstance(found, bool) else found

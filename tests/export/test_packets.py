@@ -31,7 +31,7 @@ from tests.transport.wrapping import fragments
 
 pytestmark = pytest.mark.slow
 
-MADE_ANEW = ("number", "connection", "latency_ns", "findings")
+MADE_ANEW = ("number", "connection", "latency_ns", "wait_ns", "response_transfer_ns", "findings")
 """What may differ where only some exchanges are taken along."""
 
 
@@ -91,7 +91,7 @@ def test_a_row_is_exported_with_its_packets_alone(tmp_path: Path) -> None:
     assert [len(packet.data) for packet in packets] == [54, 54, 77, 1454, 1454, 1262]
     assert [packet.comments for packet in packets[2:4]] == [
         ("kdissect 5: Metadata v0 request, correlation id 4",),
-        ("kdissect 5: Metadata v0 response, correlation id 4, after 1.0 ms",),
+        ("kdissect 5: Metadata v0 response, correlation id 4, latency 3.0 ms",),
     ]
 
 

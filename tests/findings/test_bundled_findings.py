@@ -45,6 +45,8 @@ EXPECTED = {
 }
 MISTAKES = {"login-required", "version-removed", "controller-listener"}
 """What `pcaps/mistakes` shows: tests/test_mistakes.py."""
+NETWORK = {"captured-twice", "delayed-tail", "unacknowledged"}
+"""What `pcaps/network` shows: tests/findings/test_network_recordings.py."""
 MADE = {"out-of-order-response", "closed-at-api-versions"}
 """What no recording shows: Kafka's brokers read a connection's next request when they have answered the one before,
 and answer every ApiVersions."""
@@ -56,6 +58,6 @@ def test_it_has_these_findings_and_no_others(every_capture: Path) -> None:
 
 
 def test_each_class_is_shown_by_a_recording_unless_none_can() -> None:
-    shown = {code for rows in EXPECTED.values() for _, code in rows} | MISTAKES
+    shown = {code for rows in EXPECTED.values() for _, code in rows} | MISTAKES | NETWORK
     assert shown | MADE == {finder.explanation.code for finder in DETECTORS}
     assert not shown & MADE

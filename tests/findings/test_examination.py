@@ -111,7 +111,7 @@ def test_clean_exchanges_are_needed_behind_an_error_on_their_connection(examiner
     found = made.needed(rows_of([1, 2, 1], [ApiKey.API_VERSIONS] * 3), np.array([False, True, True]))
     assert found.tolist() == [True, False, True]
     refused = DecodedExchange(
-        0, 7, 0, 0, ApiKey.API_VERSIONS, 4, 0, 1, (0, 0, 0), (1, 0, 0), lambda *_: {},
+        0, 7, 0, 0, ApiKey.API_VERSIONS, 4, 0, 1, 1, (0, 0, 0), (1, 0, 0), lambda *_: {},
         lambda *_: ({}, [ErrorCode.UNSUPPORTED_VERSION]), has_errors=True,
     )  # fmt: skip
     made.examine_exchange(refused)

@@ -25,7 +25,7 @@ from dissector.filter.column_evaluation import YES
 from dissector.filter.selection import evaluate_index
 from dissector.findings import registry
 from dissector.findings.detectors.sequence_numbers import RetriedBatch
-from dissector.findings.detectors.slow_response import LateFetch
+from dissector.findings.detectors.slow_response import SLOW
 from dissector.findings.framework.message_detector import MessageDetector
 from dissector.findings.framework.read_fields import DeclaredFields, ReadFields, UndeclaredFieldError, read_field
 from dissector.pipeline.packed_rows import Made, WholeRowBuilder
@@ -67,7 +67,7 @@ class AllAcks(MessageDetector):
 class RoundWatermark(MessageDetector):
     """An element of an array, of which each message has another: a test finds the few rows with the finding."""
 
-    explanation: ClassVar = LateFetch.explanation
+    explanation: ClassVar = SLOW
     apis: ClassVar = frozenset((ApiKey.FETCH,))
     reads: ClassVar = {WATERMARK: lambda values: (values > 0) & (values % 50 == 0)}
 
@@ -265,7 +265,7 @@ def ingested(path: Path) -> Counter[str]:
 FACES = {
     "show": lambda path: shown(path),
     "json": lambda path: in_json(path),
-    "filter": lambda path: filtered(path, f"finding == {LateFetch.explanation.code}"),
+    "filter": lambda path: filtered(path, f"finding == {SLOW.code}"),
     "severity": lambda path: filtered(path, "severity == error"),
     "stats": lambda path: printed("stats", str(path), "--by", "finding", "--format", "json"),
     "ingest": lambda path: ingested(path),
@@ -317,7 +317,7 @@ def test_rows_of_tables_with_findings_are_made_by_columns(
         found["exchanges"], key=lambda each: (each["packet"], each["start"])))}  # fmt: skip
     wanted = [(at, *each) for at, findings in enumerate(expected(paths[name], AllAcks, RoundWatermark))
               for each in ((each.code, each.message, each.path) for each in findings)]  # fmt: skip
-    codes = {RetriedBatch.explanation.code, LateFetch.explanation.code}
+    codes = {RetriedBatch.explanation.code, SLOW.code}
     assert wanted == sorted(
         (rows[each["packet"], each["start"]], each["code"], each["message"], each["path"])
         for each in found["findings"] if each["code"] in codes

@@ -403,10 +403,10 @@ def test_a_hole_larger_than_a_row_may_be_is_many_rows() -> None:
 
 def test_frames_are_told_from_the_rows_between_them() -> None:
     rows = FrameRows()
-    rows.add(FrameRow(0, FRAME, 0, 9, (1, 10), [(100, 9)]))
-    rows.add(FrameRow(0, GAP, 9, 5, (2, 20), [(NOWHERE, 3), (NOWHERE, 2)]))
-    rows.add(FrameRow(0, FRAME, 14, 8, (3, 30), [(200, 4), (300, 4)]))
-    rows.add(FrameRow(0, FRAME, 22, 8, (4, 40), [(400, 8)]))
+    rows.add(FrameRow(0, FRAME, 0, 9, (1, 10), 1, [(100, 9)]))
+    rows.add(FrameRow(0, GAP, 9, 5, (2, 20), 2, [(NOWHERE, 3), (NOWHERE, 2)]))
+    rows.add(FrameRow(0, FRAME, 14, 8, (3, 30), 33, [(200, 4), (300, 4)]))
+    rows.add(FrameRow(0, FRAME, 22, 8, (4, 40), 4, [(400, 8)]))
     for mark in range(5):
         frames = [(10, [(100, 9)]), (30, [(200, 4), (300, 4)]), (40, [(400, 8)])]
         assert list(rows.frames_from(mark)) == frames[(0, 1, 1, 2, 3)[mark] :]

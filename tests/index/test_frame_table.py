@@ -36,7 +36,9 @@ def table_of(frames: list[list[tuple[bool, int]]]) -> FrameTable:
     piece_sizes = np.array([size for _, size in pieces], np.int64)
     kinds = zeros.astype(np.uint8)
     piece_addresses = np.array(addresses, np.int64)
-    table.extend(FrameBatch(zeros, kinds, zeros, sizes, zeros, zeros, counts, piece_addresses, piece_sizes, zeros > 0))
+    table.extend(
+        FrameBatch(zeros, kinds, zeros, sizes, zeros, zeros, zeros, counts, piece_addresses, piece_sizes, zeros > 0)
+    )
     return table
 
 
@@ -95,7 +97,8 @@ def test_a_frame_is_alone_if_no_other_of_its_direction_is_in_its_packet() -> Non
     for table, parts in ((whole, [slice(0, 7)]), (in_parts, [slice(0, 1), slice(1, 3), slice(3, 6), slice(6, 7)])):
         for part in parts:
             count = len(packets[part])
-            columns = (zeros[part].astype(np.uint8), zeros[part], zeros[part] + 9, zeros[part], packets[part])
+            times = zeros[part], zeros[part]
+            columns = (zeros[part].astype(np.uint8), zeros[part], zeros[part] + 9, *times, packets[part])
             pieces = np.arange(count + 1), np.full(count, NOWHERE), np.full(count, 9)
             table.extend(FrameBatch(directions[part], *columns, *pieces, zeros[part] > 0))
         assert table.is_alone.values.tolist() == [False, False, True, True, True, False, False]

@@ -45,6 +45,7 @@ def table_of(frames: Iterable[Pieces]) -> tuple[Store, FrameTable]:
             size_of,
             zeros,
             zeros,
+            zeros,
             counts,
             np.array(addresses),
             np.array(sizes),

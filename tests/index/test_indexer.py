@@ -81,7 +81,7 @@ class Fed:
         counts = np.append(firsts, len(pieces))
         self.indexer.feed(
             FrameBatch(
-                direction, kind.astype(np.uint8), start, size, time, packets, counts, places, sizes, direction < 0
+                direction, kind.astype(np.uint8), start, size, time, time, packets, counts, places, sizes, direction < 0
             )
         )
         return self

@@ -157,7 +157,8 @@ def _object(cells: dict[str, Any], findings: list[dict[str, Any]]) -> dict[str, 
         names = ("kind", "client", "server", "time_ns")
         present = {name: cells[name] for name in names if cells[name] is not None}
         return present | json.loads(cells["rest"]) | {"findings": findings}
-    names = ("kind", "client", "server", "api_key", "api_version", "correlation_id", "client_id", "latency_ns")
+    names = ("kind", "client", "server", "api_key", "api_version", "correlation_id", "client_id", "latency_ns",
+             "request_transfer_ns", "wait_ns", "response_transfer_ns")  # fmt: skip
     made = {name: cells[name] for name in names} | {"api": None if cells["api"] == "?" else cells["api"]}
     known = api(cells["api_key"]) if cells["api_key"] is not None else None
     for side in ("request", "response"):

@@ -15,6 +15,7 @@ from deltalake import DeltaTable, write_deltalake
 from deltalake.exceptions import CommitFailedError
 
 from dissector.tables import delta_log
+from dissector.tables.arrow_types import arrow_schema
 from dissector.tables.data_files import DataFile, Output, write_rows
 from dissector.tables.delta_log import append_facts, create_tables, put_captures, remove_epoch
 from dissector.tables.schemas import BY_NAME
@@ -236,3 +237,14 @@ def test_a_file_of_captures_that_was_cut_is_one_line(folder: Path) -> None:
         file.write_bytes(whole[:size])
         with pytest.raises(StorageError, match=r"captures/.*parquet: cannot be read: [^\n]*$"):
             snapshot(str(folder))
+
+
+def test_tables_of_an_earlier_version_get_the_columns_that_they_lack(tmp_path: Path) -> None:
+    """Those at the end, as a later version adds them; their own rows have nulls there."""
+    full = arrow_schema(BY_NAME["exchanges"])
+    DeltaTable.create(tmp_path / "exchanges", pa.schema(list(full)[:-4]))
+    create_tables(str(tmp_path))
+    assert [field.name for field in DeltaTable(tmp_path / "exchanges").schema().fields] == full.names
+    seen = snapshot(str(tmp_path))
+    assert seen is not None
+    assert seen.captures == []

@@ -74,7 +74,7 @@ def part(packets: PacketBatch, start: int, end: int) -> PacketBatch:
 
 def read(
     packets: list[Packet] | list[bytes], *, cuts: list[int] | None = None, limits: Limits = DEFAULT,
-    link_type: int = 1, snaplen: int = 262_144,
+    link_type: int = 1, snaplen: int = 262_144, is_patient: bool = False,
 ) -> Reading:  # fmt: skip
     """All packets through the transport stage, in batches cut before the packets with these numbers."""
     frames = [ethernet(packet) if isinstance(packet, Packet) else packet for packet in packets]
@@ -82,7 +82,7 @@ def read(
     data = [frame[:snaplen] for frame in frames]
     base = store.add(b"".join(data) or b"\0")
     whole = batch(data, base=base, link_type=link_type, lengths=[len(frame) for frame in frames])
-    transport = Transport(store, limits)
+    transport = Transport(store, limits, is_patient=is_patient)
     reading = Reading(transport)
     for start, end in pairwise(sorted({0, len(frames), *(cut % (len(frames) + 1) for cut in cuts or [])})):
         reading.runs += _runs(transport.feed(part(whole, start, end)), store)

@@ -93,8 +93,13 @@ class InWords:
         self.come_to(piece.packet)
         if self.first() is None:
             self.since = piece.packet
+        first = self.first()
+        is_late = first is not None and start < first and self.acks and self.acks[-1][1] >= start + piece.size
         if not (piece.size == 1 and start + 1 == self.position):
             self.again |= {(at, piece.time_ns) for at in range(start, min(start + piece.size, self.position))}
+        if is_late and first is not None:
+            _, _, _, time, packet = self.held[first] if first in self.held else (0, 0, 0, *self.fin[1:])
+            piece = piece._replace(time_ns=time, packet=packet)
         for at in range(piece.size):
             if start + at >= self.position and start + at not in self.held:
                 self.held[start + at] = (start + at, piece.kind, piece.address + at, piece.time_ns, piece.packet)

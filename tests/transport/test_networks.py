@@ -72,22 +72,26 @@ def test_a_network_that_loses_nothing_changes_nothing(sent_streams: Streams, man
     wild=st.lists(st.tuples(st.integers(0, 200), st.integers(2**29, 2**32)), max_size=4),
     begin=st.integers(0, 4),
     late=st.lists(st.tuples(st.integers(2, 100), st.integers(1, 60)), max_size=6),
+    is_patient=st.booleans(),
 )
 def test_the_size_of_batches_makes_no_difference(
     sent_streams: Streams, mangle: Mangling, cuts: list[int], grace: int, patience: int, held: int, snaplen: int,
     wild: list[tuple[int, int]], begin: int,
-    late: list[tuple[int, int]],
+    late: list[tuple[int, int]], is_patient: bool,
 ) -> None:  # fmt: skip
-    limits = replace(DEFAULT, acknowledged_packets=grace, out_of_order_packets=patience, out_of_order_bytes=held)
+    limits = replace(
+        DEFAULT, acknowledged_packets=grace, out_of_order_packets=patience, out_of_order_bytes=held, late_packets=60
+    )
     packets = mangle(packets_of(sent_streams))[begin:]
     for at, later in late:
         if at < len(packets):
             packets.insert(at + later, packets.pop(at))
     for at, distance in wild:
         packets.insert(at % (len(packets) + 1), Packet(True, 1001 + distance, b"wild", ACK))
-    whole = read(packets, limits=limits, snaplen=snaplen)
-    parts = read(packets, limits=limits, snaplen=snaplen, cuts=cuts)
-    singly = read(packets, limits=limits, snaplen=snaplen, cuts=list(range(len(packets))))
+    whole, parts, singly = (
+        read(packets, limits=limits, snaplen=snaplen, is_patient=is_patient, cuts=each)
+        for each in ([], cuts, list(range(len(packets))))
+    )
     assert sorted(parts.runs) == sorted(whole.runs)
     assert sorted(singly.runs) == sorted(whole.runs)
     for direction in (0, 1):

@@ -34,7 +34,7 @@ def check_frame(case: Case) -> None:
     check_message(message)
     words = info(message, None, error_response(case.key, message), {})
     kind = "sasl" if case.side == "token" else "exchange"
-    row = ExchangeRow(1, kind, 0, 1, "a:1", "b:2", "fuzz", case.version, 7, None, size, None, None, words, None)
+    row = ExchangeRow(1, kind, 0, 1, "a:1", "b:2", "fuzz", case.version, 7, None, size, *(None,) * 7, words, None)
     request, response = (None, message) if case.side == "response" else (message, None)
     check_line(Exchange(row, case.key, request, response))
 

@@ -16,6 +16,7 @@ from typing import Final, Generic, NamedTuple, TypeVar
 
 from dissector.analysis.stats.field_bytes import FieldBytes
 from dissector.analysis.stats.histogram import Histogram
+from dissector.analysis.stats.latency_parts import PartsByApi
 
 MAX_KEYS: Final = 20_000
 LATENCY_NOTE: Final = "latencies: without long polls (Fetch, …), unless a line has no others"
@@ -174,3 +175,5 @@ class Statistics:
     """By server and API key, from its ApiVersions responses."""
     used_versions: CountsByKey[VersionUse] = field(default_factory=CountsByKey)
     fields: FieldBytes = field(default_factory=FieldBytes)
+    parts: PartsByApi = field(default_factory=PartsByApi)
+    """Where the time of exchanges goes, by API and version."""

@@ -22,6 +22,7 @@ from dissector.analysis.stats.counts import (
     widen_span,
 )
 from dissector.analysis.stats.field_bytes import ExchangeSampler, trace_fields
+from dissector.analysis.stats.latency_parts import count_parts
 from dissector.capture_session import Capture
 from dissector.core.arrays import Int64
 from dissector.core.columns import ValueNumbers, tuples
@@ -102,6 +103,8 @@ class StatisticsPass:
         apis = found.api_key << 16 | found.version & 0xFFFF
         for number, counts in count_by_group(apis, found):
             statistics.apis.add(_api_version(number), counts)
+        for number, parts in count_parts(apis, found):
+            statistics.parts.of(_api_version(number)).merge(parts)
         clients, servers = self._ends(found)
         for number, counts in count_by_group(clients, found):
             statistics.clients.add(self._clients.values[number], counts)

@@ -6,6 +6,7 @@ from typing import Final
 from dissector.cli.render.lines import row_line
 from dissector.core.text import clean, counted
 from dissector.exchange.info_column import fetch_session_words
+from dissector.exchange.latency_words import latency_words
 from dissector.exchange.model import Exchange, ExchangeMessage
 from dissector.exchange.tls_words import handshake_fields
 from dissector.protocol.tree import Node
@@ -19,6 +20,8 @@ def tree_lines(exchange: Exchange, start_ns: int) -> Iterator[str]:
     yield row_line(exchange.row, start_ns).strip()
     for finding in exchange.findings:
         yield clean(f"  ! {finding.severity}: {finding.message} ({finding.code})")
+    if words := latency_words(exchange.fields):
+        yield f"  latency: {words}"
     if exchange.fetched is not None:
         yield clean(f"  fetches by {fetch_session_words(exchange.fetched) or 'an empty session'}")
     if exchange.tls is not None and exchange.row.kind == "tls":

@@ -7,15 +7,18 @@ from dissector.core.columns import tuples
 from dissector.core.finding import Severity
 from dissector.core.text import counted, duration
 from dissector.findings.detectors.closed_at_start import cause_of_close
+from dissector.findings.detectors.unacknowledged import acknowledged_words, request_is_stuck
 from dissector.findings.detectors.versions import removal_of
 from dissector.findings.explanation import Explanation
 from dissector.findings.framework.context import FindingContext
 from dissector.findings.framework.detector import ConnectionDetector
 from dissector.findings.framework.examined_rows import ExaminedRows
 from dissector.findings.framework.open_findings import FindingSink, OpenFinding
-from dissector.findings.framework.recurrence import BoundedStates
-from dissector.protocol.schema.api_groups import HARMLESS_IN_FLIGHT
+from dissector.findings.framework.recurrence import SECOND, BoundedStates
+from dissector.protocol.schema.api_groups import HARMLESS_IN_FLIGHT, WAITING
 
+PATIENCE_NS: Final = 5 * SECOND
+"""A client that waited so long for what brokers answer at once gave up."""
 LARGEST_REQUEST: Final = 100 << 20
 """`socket.request.max.bytes` unless the broker is configured otherwise."""
 LARGE: Final = 1 << 20
@@ -53,10 +56,11 @@ class ClosedInFlight(ConnectionDetector):
         )  # fmt: skip
         for row, connection, key, version, *frame, request_ns in tuples(*columns):
             closed_ns, by_client = self.context.closed(connection)
-            if closed_ns == NEVER or (by_client and key in HARMLESS_IN_FLIGHT):
+            if closed_ns == NEVER or (by_client and not _gave_up(key, closed_ns - request_ns)):
                 continue
             if (
-                not self.context.is_offered(connection, key, version)
+                request_is_stuck(self.context, connection)
+                or not self.context.is_offered(connection, key, version)
                 or _is_refused(self.context, *frame)
                 or self.context.is_server_foreign(connection)
                 or cause_of_close(self.context, connection) is not None
@@ -68,23 +72,32 @@ class ClosedInFlight(ConnectionDetector):
             state.first_ns, state.last_ns = min(state.first_ns, request_ns), max(state.last_ns, request_ns)
             age = duration(max(0, closed_ns - state.first_ns))
             if state.finding is None:
-                words = f"the {'client' if by_client else 'broker'} closed the connection"
-                state.words, state.finding = (
-                    words,
-                    self.report(row, f"{words} {age} later, before the response", "request"),
+                state.words = f"the {'client' if by_client else 'broker'} closed the connection"
+                state.more = (
+                    acknowledged_words(self.context, connection)
+                    if by_client and closed_ns - request_ns >= PATIENCE_NS
+                    else ""
                 )
+                words = f"{state.words} {age} later, before the response{state.more}"
+                state.finding = self.report(row, words, "request")
                 continue
             state.finding.update(
-                f"{state.words} with {counted(state.count, 'request')} in flight, the oldest {age} old"
+                f"{state.words} with {counted(state.count, 'request')} in flight, the oldest {age} old{state.more}"
             )
 
 
 class _ClosedConnection:
     finding: OpenFinding | None = None
     words = ""
+    more = ""
     count = 0
     first_ns = NEVER
     last_ns = 0
+
+
+def _gave_up(key: int, waited_ns: int) -> bool:
+    """Whether a client that closes its connection gave up on a request, rather than stopped with it in flight."""
+    return key not in HARMLESS_IN_FLIGHT or (key not in WAITING and waited_ns >= PATIENCE_NS)
 
 
 def _is_refused(context: FindingContext, frame: int, size: int) -> bool:

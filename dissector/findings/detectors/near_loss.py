@@ -10,11 +10,12 @@ from typing import ClassVar, Final, NamedTuple
 
 import numpy as np
 
-from dissector.core.arrays import Int64
+from dissector.core.arrays import Bool, Int64
 from dissector.core.columns import tuples
 from dissector.core.finding import Severity
 from dissector.core.text import duration
 from dissector.findings.detectors.slow_response import LEAST_NS
+from dissector.findings.detectors.unacknowledged import waits_for_acknowledgement
 from dissector.findings.explanation import Explanation
 from dissector.findings.framework.context import FindingContext
 from dissector.findings.framework.detector import ConnectionDetector
@@ -162,16 +163,28 @@ class RetransmittedBytes(ConnectionDetector):
         self._recent = rows.where(slice(-KEPT, None))
         if not self.context.has_retransmissions or not len(rows.row):
             return
-        rows = rows.where(rows.kind == RowKind.EXCHANGE)
+        rows = rows.where((rows.kind == RowKind.EXCHANGE) & ~waits_for_acknowledgement(self.context, rows))
         again, waited = self.context.delays(rows.request)
         was_there = (rows.response != NO_FRAME) & (rows.request_ns + again > rows.response_ns)
         messages = _messages("request", rows.row, np.where(was_there, 0, again), waited)
-        for row, message in _messages("response", rows.row, *self.context.delays(rows.response)).items():
+        again, waited = self.context.delays(rows.response)
+        again = np.where(self._had_no_room(rows, again), 0, again)
+        for row, message in _messages("response", rows.row, again, waited).items():
             messages[row] = "; ".join(filter(None, (messages.get(row), message)))
         for row, message in messages.items():
             self._report_or_update(row, message)
         recent = set(self._recent.row.tolist())
         self._findings = {row: finding for row, finding in self._findings.items() if row in recent}
+
+    def _had_no_room(self, rows: ExaminedRows, again: Int64) -> Bool:
+        """Which responses were sent again while the client's window was closed: they are probes of it."""
+        had_none = np.zeros(len(rows.row), np.bool_)
+        for at in np.flatnonzero(again >= LEAST_NS).tolist():
+            begin = int(rows.response_ns[at])
+            had_none[at] = self.context.had_no_room(
+                int(rows.connection[at]), begin, begin + int(again[at]), of_client=True
+            )
+        return had_none
 
     @property
     def revisable_rows(self) -> Int64:

@@ -1,10 +1,12 @@
 """Responses that are slow: compared with the others of their API and connection, or, to a Fetch, with `max_wait_ms`.
+Those of one broker that were slow at the same time are one finding.
 
 A histogram is kept for each connection and API, with steps of an eighth of an octave: the median latency is known
-without keeping exchanges.
+without keeping exchanges. Which part of the latency was long, and what made it so, is in `slow_parts`.
 """
 
 import math
+from collections import deque
 from collections.abc import Iterator
 from itertools import pairwise
 from typing import ClassVar, Final, NamedTuple
@@ -14,12 +16,14 @@ import numpy as np
 from dissector.core.arrays import Bool, Int64
 from dissector.core.columns import tuples
 from dissector.core.finding import Severity
-from dissector.core.text import duration
+from dissector.core.text import counted, duration
+from dissector.findings.detectors.slow_parts import BROKER, SlowPart, slow_parts
 from dissector.findings.explanation import Explanation
 from dissector.findings.framework.context import FindingContext
-from dissector.findings.framework.decoded_exchange import DecodedExchange
-from dissector.findings.framework.detector import ConnectionDetector
+from dissector.findings.framework.decoded_exchange import DecodedExchange, RowPosition
+from dissector.findings.framework.detector import Aggregator
 from dissector.findings.framework.examined_rows import ExaminedRows
+from dissector.findings.framework.extractor import NO_API, Apis, Extractor, ObservationSink, Scope
 from dissector.findings.framework.fetched_partitions import FetchedPartitions
 from dissector.findings.framework.open_findings import FindingSink, OpenFinding
 from dissector.findings.framework.recurrence import MILLISECOND, BoundedStates
@@ -45,67 +49,200 @@ SLOW: Final = Explanation(
     "Slow response",
     Severity.WARNING,
     "The response took far longer than this API usually does on this connection: ten times the median, and longer "
-    "than 95 % of the others. Or the response to a Fetch came long after max_wait_ms.",
-    "The broker's disk or its replicas were slow (acks=all waits for them), a quota delayed the response, request "
-    "threads or the network thread were busy, or an earlier request on the same connection took long.",
+    "than 95 % of the others. Or the response to a Fetch came long after max_wait_ms. The message says which part of "
+    "the latency was long. What was slow at the same time, on all connections to a broker, is one finding.",
+    "If the broker took long: its disk or its replicas were slow (acks=all waits for them), a quota delayed the "
+    "response, request threads or the network thread were busy, or an earlier request on the same connection took "
+    "long; if several connections waited, the broker may have stalled as a whole (garbage collection, a paused "
+    "machine, a full disk). If the network did: TCP sent lost segments again. If a window was closed: the receiver "
+    "did not read.",
     "Look at what else the connection had in flight, at throttle_time_ms in the response, and at the broker's request "
     "metrics (RequestQueue, Local, Remote, ResponseQueue). max.in.flight.requests.per.connection limits how many "
     "requests wait behind a slow one, and request.timeout.ms sets when the client gives up.",
 )
 
 
-class Slow(ConnectionDetector):
-    """Finds responses that are slow by the distribution of their connection and API."""
+LATE_NS: Final = 200 * MILLISECOND
+"""Delay past the wait that a Fetch allows."""
+QUIET_NS: Final = 10_000 * MILLISECOND
+"""After so long without a late Fetch of a connection, the next one is a new finding."""
+EPISODES: Final = 64
+"""The newest slow periods of a broker that are known."""
 
-    explanation: ClassVar = SLOW
 
-    def __init__(self, found: FindingSink, context: FindingContext) -> None:
-        super().__init__(found, context)
+class SlowResponse(NamedTuple):
+    """A slow response, as observed."""
+
+    connection: int
+    """The number of its connection's first packet."""
+    api_key: int
+    request_ns: int
+    end_ns: int
+    is_broker: bool
+    """Whether the broker took most of the time."""
+    words: str
+
+
+class SlowResponses(Extractor):
+    """Observes responses that are slow by the distribution of their connection and API, or later than their Fetch
+    allows, by broker."""
+
+    apis: ClassVar = frozenset((ApiKey.FETCH, ApiKey.SHARE_FETCH))
+    examines_fetches: ClassVar = True
+
+    def __init__(self, context: FindingContext, sink: ObservationSink) -> None:
+        super().__init__(context, sink)
         self._usual: BoundedStates[tuple[int, int], _UsualLatency] = BoundedStates(_UsualLatency)
+        self._may_be_late = np.zeros(0, np.int64)
+        """The rows with a Fetch that came last, without those that surely are in time."""
+
+    def needed_apis(self, rows: ExaminedRows, is_clean: Bool) -> Apis:
+        """All rows, if one of these may be slow: what is slow at the same time may be of any API."""
+        return None if (rows.has_both & (rows.latency_ns >= LEAST_NS)).any() else NO_API
 
     def examine_rows(self, rows: ExaminedRows) -> None:
-        """Count all, and examine those that may be slow."""
+        """Count all, and observe those that are slow."""
         which = np.flatnonzero(rows.has_both & ~np.isin(rows.api_key, list(WAITING)))
         if not len(which):
             return
         group = rows.connection[which] << 16 | (rows.api_key[which] & 0xFFFF)
         order = np.argsort(group, kind="stable")
         which, group = which[order], group[order]
-        row, request_ns = rows.row[which], rows.request_ns[which]
-        latency = np.maximum(rows.response_ns[which] - request_ns, 1)
-        times = _ExchangeTimes(row, request_ns, latency, _bucket(latency))
+        latency = np.maximum(rows.latency_ns[which], 1)
+        times = _ExchangeTimes(which, latency, _bucket(latency), rows, self.context)
         edges = [0, *(np.flatnonzero(np.diff(group)) + 1).tolist(), len(group)]
         late = np.flatnonzero(latency >= LEAST_NS)
         late_edges = np.searchsorted(late, edges).tolist()
         firsts = which[edges[:-1]]
         keys = tuples(rows.connection[firsts], rows.api_key[firsts])
         buckets = times.bucket.tolist()
+        found: list[tuple[int, Scope, RowPosition, SlowResponse]] = []
         for (low, high), (first, stop), key in zip(pairwise(edges), pairwise(late_edges), keys, strict=True):
             usual = self._usual.of(key)
             if (first < stop or usual.early) and usual.seen + high - low >= LEAST_SEEN:
-                for slow in usual.slow(times.part(low, high)):
-                    self._report_slow(key, usual, slow)
+                found += (self._observed(key, usual, slow) for slow in usual.slow(times.part(low, high)))
                 continue
             if first < stop:
                 usual.early += times.chosen(late[first:stop])
             usual.count(buckets[low:high])
+        for row, scope, position, slow in sorted(found):
+            self.observe(scope, row, position, slow)
 
-    @property
-    def revisable_rows(self) -> Int64:
-        """Late exchanges from before the usual latency is known."""
-        return np.array([late.row for usual in self._usual.values() for late in usual.early], np.int64)
+    def _observed(
+        self, key: tuple[int, int], usual: "_UsualLatency", late: "_LateExchange"
+    ) -> tuple[int, Scope, RowPosition, SlowResponse]:
+        connection, api_key = key
+        usually = f"{api_name(api_key)} takes {duration(usual.median)} on this connection (median)"
+        words = f"took {duration(late.latency)}; {usually}{late.part.words}"
+        slow = SlowResponse(
+            self.context.first_packet(connection), api_key, late.request_ns, late.request_ns + late.latency,
+            late.part.cause == BROKER, words,
+        )  # fmt: skip
+        return late.row, (self.context.server(connection),), late.position, slow
 
-    def _report_slow(self, key: tuple[int, int], usual: "_UsualLatency", late: "_LateExchange") -> None:
-        """Report a slow response. Requests that were sent while it was in flight are slow for the same reason."""
-        if late.request_ns < usual.until and usual.finding is not None:
-            usual.waited += 1
-            usual.until = max(usual.until, late.request_ns + late.latency)
-            usual.finding.update(f"{usual.words}; {usual.waited:,} more waited behind it")
+    def examine_fetches(self, fetched: FetchedPartitions) -> None:
+        """Look for those that may be late."""
+        exchanges, wait = fetched.exchanges, fetched.max_wait_ms
+        allowed = np.maximum(np.where(wait.is_there, wait.values, 0), 0) * MILLISECOND * 3 // 2 + LATE_NS
+        self._may_be_late = exchanges.row[exchanges.has_both & (exchanges.wait_ns > allowed)]
+
+    def needed(self, rows: ExaminedRows, _is_clean: Bool) -> Bool:
+        """Only those that may be late."""
+        is_late = rows.wait_ns > LATE_NS
+        needed: Bool = is_late & ((rows.api_key != ApiKey.FETCH) | np.isin(rows.row, self._may_be_late))
+        return needed
+
+    def examine_exchange(self, exchange: DecodedExchange) -> None:
+        """Compare the wait with `max_wait_ms`: a broker responds once it has `min_bytes`, or after that time."""
+        if not exchange.response_ns or exchange.wait_ns <= LATE_NS:
             return
-        usually = f"{api_name(key[1])} takes {duration(usual.median)} on this connection (median)"
-        usual.words = f"took {duration(late.latency)}; {usually}"
-        usual.finding, usual.waited = self.report(late.row, usual.words, "response"), 0
-        usual.until = late.request_ns + late.latency
+        allowed = exchange.request.get("max_wait_ms")
+        if isinstance(allowed, int) and exchange.wait_ns > max(0, allowed) * MILLISECOND * 3 // 2 + LATE_NS:
+            words = f"took {duration(exchange.wait_ns)}, although max_wait_ms is {allowed:,}"
+            slow = SlowResponse(
+                self.context.first_packet(exchange.connection), exchange.api_key, exchange.request_ns,
+                exchange.response_ns, True, words,
+            )  # fmt: skip
+            self.observe((self.context.server(exchange.connection),), exchange.row, exchange.position, slow)
+
+
+class _Episode:
+    """A period in which a broker was slow."""
+
+    __slots__ = ("begin_ns", "connections", "end_ns", "finding", "is_broker", "more", "words")
+
+    def __init__(self, first: SlowResponse, finding: OpenFinding) -> None:
+        self.begin_ns, self.end_ns = first.request_ns, first.end_ns
+        self.words, self.finding, self.is_broker = first.words, finding, first.is_broker
+        self.connections = {first.connection}
+        self.more = 0
+
+    def add(self, slow: SlowResponse) -> None:
+        self.more += 1
+        if len(self.connections) < MOST_CONNECTIONS:
+            self.connections.add(slow.connection)
+        self.is_broker &= slow.is_broker
+        connections = len(self.connections)
+        if connections == 1:
+            words = f"{self.more:,} more waited behind it"
+        else:
+            took = duration(max(self.end_ns, slow.end_ns) - min(self.begin_ns, slow.request_ns))
+            was = "was" if self.more == 1 else "were"
+            words = f"{self.more:,} more {was} slow within these {took}, on {counted(connections, 'connection')}"
+            words += ": the broker may have stalled" if self.is_broker else ""
+        self.finding.update(f"{self.words}; {words}")
+
+
+MOST_CONNECTIONS: Final = 10_000
+"""Connections of one period that are told apart."""
+
+
+class Slow(Aggregator[SlowResponse]):
+    """Finds the periods in which a broker was slow."""
+
+    extractor: ClassVar = SlowResponses
+    explanation: ClassVar = SLOW
+
+    def __init__(self, sink: FindingSink, scope: Scope) -> None:
+        super().__init__(sink, scope)
+        self._newest: BoundedStates[tuple[int, int], _Newest] = BoundedStates(_Newest)
+        """By connection and API."""
+        self._known: deque[_Episode] = deque(maxlen=EPISODES)
+
+    def add(self, row: int, observed: SlowResponse) -> None:
+        """Report a slow response, or add it to the period that it is in: of its own connection, as requests that were
+        sent while it was in flight are slow for the same reason, or of others."""
+        is_fetch = observed.api_key in SlowResponses.apis
+        newest = self._newest.of((observed.connection, observed.api_key))
+        quiet_ns = QUIET_NS if is_fetch else 0
+        episode = newest.episode if observed.request_ns < newest.until + quiet_ns else None
+        if episode is None:
+            episode = next((each for each in reversed(self._known) if _overlap(each, observed)), None)
+        if episode is not None:
+            episode.add(observed)
+        else:
+            path = "request.body.max_wait_ms" if is_fetch else "response"
+            episode = _Episode(observed, self.report(row, observed.words, path))
+            self._known.append(episode)
+        newest.episode, newest.until = episode, max(newest.until, observed.end_ns)
+
+
+class _Newest:
+    """The period in which a connection and API was slow last, and until when."""
+
+    __slots__ = ("episode", "until")
+
+    def __init__(self) -> None:
+        self.episode: _Episode | None = None
+        self.until = 0
+
+
+def _overlap(episode: _Episode, slow: SlowResponse) -> bool:
+    """Whether a response of another connection was slow at the same time as the first of a period, for most of it."""
+    both = min(episode.end_ns, slow.end_ns) - max(episode.begin_ns, slow.request_ns)
+    return slow.connection not in episode.connections and 2 * both > max(
+        episode.end_ns - episode.begin_ns, slow.end_ns - slow.request_ns
+    )
 
 
 class _LateExchange(NamedTuple):
@@ -113,29 +250,38 @@ class _LateExchange(NamedTuple):
     request_ns: int
     latency: int
     bucket: int
+    position: RowPosition
+    part: SlowPart
 
 
 class _ExchangeTimes(NamedTuple):
-    """Successive exchanges of an API on a connection, as columns of `_LateExchange`."""
+    """Successive exchanges of an API on a connection, as columns."""
 
-    row: Int64
-    request_ns: Int64
+    at: Int64
+    """Their places among `rows`."""
     latency: Int64
     bucket: Int64
+    rows: ExaminedRows
+    context: FindingContext
 
     def part(self, low: int, high: int) -> "_ExchangeTimes":
         """Return those from `low` to before `high`."""
-        return _ExchangeTimes(*(column[low:high] for column in self))
+        some = slice(low, high)
+        return self._replace(at=self.at[some], latency=self.latency[some], bucket=self.bucket[some])
 
     def chosen(self, at: Int64) -> list[_LateExchange]:
         """Return those at these positions."""
-        return list(map(_LateExchange, *(column[at].tolist() for column in self)))
+        rows = self.rows.where(self.at[at])
+        columns = (rows.row, rows.request_ns, self.latency[at], self.bucket[at])
+        positions = zip(rows.request_packet.tolist(), rows.request_start.tolist(), strict=True)
+        values = zip(*(column.tolist() for column in columns), positions, slow_parts(self.context, rows), strict=True)
+        return [_LateExchange(*each) for each in values]
 
 
 class _UsualLatency:
-    """Latencies of an API on a connection, and the newest period in which it was slow."""
+    """Latencies of an API on a connection."""
 
-    __slots__ = ("_few", "_histogram", "early", "finding", "seen", "until", "waited", "words")
+    __slots__ = ("_few", "_histogram", "early", "seen")
 
     def __init__(self) -> None:
         self._few: list[int] = []
@@ -144,10 +290,6 @@ class _UsualLatency:
         self.seen = 0
         self.early: list[_LateExchange] = []
         """Late exchanges among the first `LEAST_SEEN`."""
-        self.finding: OpenFinding | None = None
-        self.words = ""
-        self.waited = 0
-        self.until = 0
 
     def count(self, bucket: Int64 | list[int]) -> None:
         """Count exchanges by their buckets."""
@@ -168,7 +310,7 @@ class _UsualLatency:
 
     def slow(self, times: _ExchangeTimes) -> Iterator[_LateExchange]:
         """Count exchanges, at least as many as `LEAST_SEEN` lacks, and yield the slow ones, each judged by those before
-        it, and the first ones by the first `LEAST_SEEN`. The caller reports each before it takes the next."""
+        it, and the first ones by the first `LEAST_SEEN`."""
         start = max(0, LEAST_SEEN - self.seen)
         if start:
             first = times.part(0, start)
@@ -177,9 +319,9 @@ class _UsualLatency:
             least = self._middle + FAR
             late = np.flatnonzero((first.latency >= LEAST_NS) & (first.bucket >= least))
             yield from (each for each in early + first.chosen(late) if self._is_slow(each.bucket))
-        while start < len(times.row):
+        while start < len(times.at):
             some = times.part(start, start + self.seen)  # few at a time: `_may_be_slow` is sharper then
-            start += len(some.row)
+            start += len(some.at)
             yield from self._among(some)
 
     def _among(self, times: _ExchangeTimes) -> Iterator[_LateExchange]:
@@ -218,52 +360,3 @@ class _UsualLatency:
 
 def _bucket(latency: Int64) -> Int64:
     return np.minimum((np.log2(latency) * STEPS).astype(np.int64), BUCKETS - 1)
-
-
-LATE_NS: Final = 200 * MILLISECOND
-"""Delay past the wait that a Fetch allows."""
-
-
-class LateFetch(ConnectionDetector):
-    """Finds responses that are later than their Fetch allows."""
-
-    explanation: ClassVar = SLOW
-    apis: ClassVar = frozenset((ApiKey.FETCH, ApiKey.SHARE_FETCH))
-    quiet_ns: ClassVar = 10_000 * MILLISECOND
-
-    examines_fetches: ClassVar = True
-
-    def __init__(self, found: FindingSink, context: FindingContext) -> None:
-        super().__init__(found, context)
-        self._may_be_late = np.zeros(0, np.int64)
-        """The rows with a Fetch that came last, without those that surely are in time."""
-
-    def examine_fetches(self, fetched: FetchedPartitions) -> None:
-        """Look for those that may be late."""
-        exchanges, wait = fetched.exchanges, fetched.max_wait_ms
-        latency = exchanges.response_ns - exchanges.request_ns
-        allowed = np.maximum(np.where(wait.is_there, wait.values, 0), 0) * MILLISECOND * 3 // 2 + LATE_NS
-        self._may_be_late = exchanges.row[latency > allowed]
-
-    def needed(self, rows: ExaminedRows, _is_clean: Bool) -> Bool:
-        """Only those that may be late."""
-        is_late = rows.response_ns - rows.request_ns > LATE_NS
-        needed: Bool = is_late & ((rows.api_key != ApiKey.FETCH) | np.isin(rows.row, self._may_be_late))
-        return needed
-
-    def examine_exchange(self, exchange: DecodedExchange) -> None:
-        """Compare the latency with `max_wait_ms`: a broker responds once it has `min_bytes`, or after that time."""
-        latency = exchange.response_ns - exchange.request_ns
-        if not exchange.response_ns or latency <= LATE_NS:
-            return
-        wait = exchange.request.get("max_wait_ms")
-        if isinstance(wait, int) and latency > max(0, wait) * MILLISECOND * 3 // 2 + LATE_NS:
-            words = f"took {duration(latency)}, although max_wait_ms is {wait:,}"
-            self.report_repeated(
-                exchange.connection,
-                exchange.row,
-                exchange.request_ns,
-                words,
-                "request.body.max_wait_ms",
-                "such responses",
-            )

@@ -98,18 +98,29 @@ class BodyReader:
         """Hand each of these rows to its examiners. Those that are not clean may have errors, or were throttled."""
         columns = (
             is_clean, rows.row, rows.connection, rows.packet, rows.request_start, rows.api_key, rows.version,
-            rows.request_ns, rows.response_ns,
+            rows.request_ns, rows.response_ns, rows.wait_ns,
         )  # fmt: skip
         requests = (rows.request, rows.request_address, rows.request_size)
         responses = (rows.response, rows.response_address, rows.response_size)
         places = (zip(*(column.tolist() for column in side), strict=True) for side in (requests, responses))
         self._joined = self._join(*(np.concatenate(column) for column in zip(requests, responses, strict=True)))
         read_request, read_response = self._read_request, self._read_response
-        for clean, row, connection, packet, start, key, version, request_ns, response_ns, request, response in zip(
-            *(column.tolist() for column in columns), *places, strict=True
-        ):
+        for (
+            clean,
+            row,
+            connection,
+            packet,
+            start,
+            key,
+            version,
+            request_ns,
+            response_ns,
+            wait_ns,
+            request,
+            response,
+        ) in zip(*(column.tolist() for column in columns), *places, strict=True):
             exchange = DecodedExchange(
-                row, connection, packet, start, key, version, request_ns, response_ns, request, response,
+                row, connection, packet, start, key, version, request_ns, response_ns, wait_ns, request, response,
                 read_request, read_response, has_errors=not clean,
             )  # fmt: skip
             is_bad = not clean and bool(exchange.errors or exchange.response.get(THROTTLE_TIME))

@@ -6,6 +6,7 @@ from typing import Protocol
 from dissector.core.arrays import Int64
 from dissector.findings.framework.examined_rows import ExaminedRows
 from dissector.protocol.message import Values
+from dissector.transport.deliveries import Delivery
 
 
 class FindingContext(Protocol):
@@ -45,6 +46,31 @@ class FindingContext(Protocol):
     def delays(self, frames: Int64) -> tuple[Int64, Int64]:
         """Return two delays of each frame in nanoseconds, 0 if there is none: from its beginning until its last byte
         was retransmitted; and how long a byte of it waited for earlier ones."""
+
+    def server(self, connection: int) -> str:
+        """Return the broker's end of a connection, `host:port`."""
+
+    def delivery(self, connection: int, *, of_client: bool) -> Delivery | None:
+        """Return what TCP delivered of one end of a connection; None where that is not known."""
+
+    def stuck(self) -> Int64:
+        """Return connections of which an end sent bytes again and again that were not acknowledged."""
+
+    def was_held(self, connection: int, time_ns: int, *, of_client: bool) -> bool:
+        """Return whether one end held the bytes that it sent at a time until a delayed acknowledgement."""
+
+    def had_no_room(self, connection: int, begin_ns: int, end_ns: int, *, of_client: bool) -> bool:
+        """Return whether one end closed its window in this time."""
+
+    def first_sequence_numbers(self, connection: int) -> tuple[int, int]:
+        """Return TCP's sequence numbers with which client and broker begin, -1 where one sent nothing."""
+
+    def may_have_copies(self) -> bool:
+        """Return whether connections may begin with the same sequence numbers as others: of a capture partition, which
+        does not have all connections, always."""
+
+    def began_ns(self, connection: int) -> int:
+        """Return the time of the first packet of a connection."""
 
     @property
     def first_pending_packet(self) -> int:

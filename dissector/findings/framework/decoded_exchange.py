@@ -20,12 +20,13 @@ class DecodedExchange:
 
     __slots__ = (
         "_has_errors", "_read_request", "_read_response", "_request", "_request_frame", "_response", "_response_frame",
-        "api_key", "connection", "packet", "request_ns", "response_ns", "row", "start", "version",
+        "api_key", "connection", "packet", "request_ns", "response_ns", "row", "start",
+        "version", "wait_ns",
     )  # fmt: skip
 
     def __init__(
         self, row: int, connection: int, packet: int, start: int, api_key: int, version: int, request_ns: int,
-        response_ns: int, request_frame: FramePlace, response_frame: FramePlace,
+        response_ns: int, wait_ns: int, request_frame: FramePlace, response_frame: FramePlace,
         read_request: Callable[[int, int, FramePlace], Values],
         read_response: Callable[[int, int, FramePlace], ResponseBody], *, has_errors: bool,
     ) -> None:  # fmt: skip
@@ -40,6 +41,8 @@ class DecodedExchange:
         self.request_ns = request_ns
         self.response_ns = response_ns
         """0 if there is no response."""
+        self.wait_ns = wait_ns
+        """From the last byte of the request to the first one of the response; of no meaning without one."""
         self._request_frame = request_frame
         self._response_frame = response_frame
         self._read_request = read_request

@@ -36,6 +36,7 @@ from dissector.protocol.message import Values
 from dissector.protocol.schema.api_keys import ApiKey
 from dissector.tls.plaintext import Plaintext
 from dissector.transport import Retransmissions
+from dissector.transport.deliveries import Deliveries, Delivery, EventKind
 
 STEP: Final = 4_096
 """Rows that are examined between two reports of progress."""
@@ -54,7 +55,7 @@ class Examination:
 
     def __init__(
         self, index: Indexer, store: Store, decoder: ExchangeDecoder, connections: Connections,
-        retransmissions: Retransmissions, plaintext: Plaintext, *, part: bool = False,
+        retransmissions: Retransmissions, deliveries: Deliveries, plaintext: Plaintext, *, part: bool = False,
     ) -> None:  # fmt: skip
         self._index = index
         self._store = store
@@ -62,6 +63,8 @@ class Examination:
         self._connections = connections
         self._by_connection = RowsByConnection(index.table)
         self._retransmissions = retransmissions
+        self._deliveries = deliveries
+        self._is_part = part
         self._plaintext = plaintext
         self.findings = FindingStore(UNLIMITED if part else MAX_FINDINGS)
         self.observations = ObservationLog()
@@ -160,9 +163,10 @@ class Examination:
                 more = None if before is None else extractor.needed_apis(some, is_clean)
                 needed[extractor] = None if before is None or more is None else before | more
         found = [each for each, of_each in needed.items() if of_each != NO_API]
-        known = [of_each for of_each in needed.values() if of_each is not None]
-        all_apis = NO_API.union(*known) if len(known) == len(needed) else None
-        self._groups = [detectors, self._group(found, apis=all_apis)]
+        of_some = [each for each in found if needed[each] is not None]
+        of_all = [each for each in found if needed[each] is None]
+        apis = NO_API.union(*(of_each for of_each in needed.values() if of_each is not None))
+        self._groups = [detectors, self._group(of_some, apis=apis), self._group(of_all)]
         self._messages.limit_to(rows)
 
     def _group(
@@ -185,6 +189,7 @@ class Examination:
         sides = columns[-2:]
         for values in (
             frames.time_ns.values, frames.packet.values, frames.start.values, frames.contiguous, frames.size.values,
+            frames.transfer_ns,
         ):  # fmt: skip
             for side in sides:
                 exists = side != NO_FRAME
@@ -226,6 +231,46 @@ class Examination:
         delays = self._retransmissions.delays(direction, start, size, time_ns)
         retransmitted[exists], waited[exists] = delays
         return retransmitted, waited
+
+    def server(self, connection: int) -> str:
+        """Return the broker's end of a connection, `host:port`."""
+        return self._decoder.ends(connection)[1]
+
+    def delivery(self, connection: int, *, of_client: bool) -> Delivery | None:
+        """Return what TCP delivered of one end of a connection; None where that is not known."""
+        return self._deliveries.of(self._direction(connection, of_client))
+
+    def stuck(self) -> Int64:
+        """Return connections of which an end sent bytes again and again that were not acknowledged."""
+        return self._deliveries.stuck()
+
+    def was_held(self, connection: int, time_ns: int, *, of_client: bool) -> bool:
+        """Return whether one end held the bytes that it sent at a time until a delayed acknowledgement."""
+        direction = self._direction(connection, of_client)
+        return self._deliveries.has_event(EventKind.HELD_TAIL, direction, time_ns, time_ns)
+
+    def had_no_room(self, connection: int, begin_ns: int, end_ns: int, *, of_client: bool) -> bool:
+        """Return whether one end closed its window in this time."""
+        direction = self._direction(connection, of_client)
+        return self._deliveries.has_event(EventKind.ZERO_WINDOW, direction, begin_ns, end_ns)
+
+    def first_sequence_numbers(self, connection: int) -> tuple[int, int]:
+        """Return TCP's sequence numbers with which client and broker begin, -1 where one sent nothing."""
+        one, other = self._deliveries.first_sequence_numbers(connection)
+        return (one, other) if not self._direction(connection, of_client=True) & 1 else (other, one)
+
+    def may_have_copies(self) -> bool:
+        """Return whether connections may begin with the same sequence numbers as others: of a capture partition, which
+        does not have all connections, always."""
+        return self._is_part or self._deliveries.has_equal_starts()
+
+    def began_ns(self, connection: int) -> int:
+        """Return the time of the first packet of a connection."""
+        return self._connections.first_time_ns(connection)
+
+    def _direction(self, connection: int, of_client: bool) -> int:
+        client = self._index.detector.client(connection)
+        return 2 * connection + (client if of_client else 1 - client)
 
     def is_offered(self, connection: int, key: int, version: int) -> bool:
         """Return whether the broker accepts a version of an API; True if it did not advertise any."""

@@ -36,6 +36,19 @@ class ExaminedRows(NamedTuple):
     response_address: Int64
     request_size: Int64
     response_size: Int64
+    request_transfer_ns: Int64
+    """From the first byte of the request to the last one."""
+    response_transfer_ns: Int64
+
+    @property
+    def latency_ns(self) -> Int64:
+        """What the client waits, of rows with both sides; the sum of `wait_ns` and the transfers."""
+        return self.response_ns + self.response_transfer_ns - self.request_ns
+
+    @property
+    def wait_ns(self) -> Int64:
+        """From the last byte of the request to the first one of the response, of rows with both sides."""
+        return self.response_ns - self.request_ns - self.request_transfer_ns
 
     def where(self, which: Bool | Int64 | slice) -> "ExaminedRows":
         """Return the rows of a mask, of positions or of a slice."""

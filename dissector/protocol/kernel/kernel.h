@@ -244,4 +244,22 @@ typedef struct {
 
 KERNEL_API int64_t kernel_tcp_facts(KernelTcpFacts *facts);
 
+/* Segments, and what is known of their deliveries: `transport/deliveries.py` has the same. */
+typedef struct {
+  int64_t rows;
+  const int64_t *time_ns, *direction;
+  const uint32_t *seq, *ack;
+  const uint8_t *flags;
+  const int64_t *size, *missing, *window;
+  int64_t directions;
+  int64_t *first_seq, *sent, *acked, *sent_ns, *waiting_ns, *idle_ns, *retry_seq, *retry_ns, *free_ns; /* by direction */
+  int32_t *retries, *retry_size, *heard, *largest, *largest_acked;
+  int8_t *is_closed;
+  int64_t *last_ns, *trip_ns; /* by connection */
+  int64_t *events; /* of each a direction and a kind, and a time */
+  int64_t count;
+} KernelDeliveries;
+
+KERNEL_API int64_t kernel_deliveries(KernelDeliveries *all);
+
 #endif

@@ -1,0 +1,179 @@
+"""What TCP got through and what it did not: bytes that wait for an acknowledgement, and how often they were sent again;
+tails that waited for a delayed acknowledgement; receivers that had no room; the sequence numbers that connections begin
+with.
+
+Computed natively (`deliveries.c`); a connection keeps some 220 bytes, and events are bounded.
+
+  * A direction waits from its first byte that is not acknowledged. Copies less than a millisecond apart were captured
+    twice and are no retransmissions; keep-alives and probes of a closed window are none either.
+  * A tail was held back if it follows an acknowledgement of all that was sent before within a round trip, and that
+    acknowledgement, without data, was 30 ms late or more: Nagle's algorithm (RFC 1122, 4.2.3.4) waits for it, and its
+    sender delays it (4.2.3.2).
+
+Invariant, a property test: any cutting of the capture into batches gives the same.
+"""
+
+import ctypes
+from collections.abc import Callable
+from enum import IntEnum
+from functools import cache
+from typing import Final, NamedTuple
+
+import numpy as np
+
+from dissector.core.arrays import Int64
+from dissector.core.batches import SegmentBatch
+from dissector.core.columns import Column, unique
+from dissector.core.kernel import function
+from dissector.core.limits import Limits
+
+NOTHING: Final = -1
+LEAST_RANDOM: Final = 1 << 16
+"""The least initial sequence number that is taken for a random one: made-up packets have small ones, all the same."""
+STUCK_RETRIES: Final = 3
+"""Retransmissions without an acknowledgement that are more than a loss."""
+
+
+class EventKind(IntEnum):
+    """What happened in a direction. Its numbers are those of `deliveries.c`."""
+
+    HELD_TAIL = 0
+    """The sender held bytes back until a delayed acknowledgement."""
+    ZERO_WINDOW = 1
+    """The sender of the segment, as receiver of the other direction, had no room."""
+
+
+class Delivery(NamedTuple):
+    """What one end of a connection sent, at the end of what was read so far."""
+
+    waiting_ns: int
+    """The time since when its oldest byte without an acknowledgement waits; 0 if all was acknowledged."""
+    idle_ns: int
+    """For how long the connection had been idle when these bytes were sent."""
+    retries: int
+    """How often they were sent again."""
+    retry_ns: int
+    """When they were last sent again."""
+    retry_size: int
+    """Bytes of the segment that was last sent again."""
+    largest_acked: int
+    """Bytes of the largest segment that may have been acknowledged."""
+    heard: int
+    """Segments of the other end since then."""
+    is_closed: bool
+    """Whether the window of the other end is closed."""
+    is_acked: bool
+    """Whether it sent something, and the other end acknowledged all of it."""
+
+
+class Deliveries:
+    """Those of all connections of a capture."""
+
+    def __init__(self, limits: Limits) -> None:
+        self._most = limits.retransmissions
+        self._by_direction = {
+            "first_seq": Column(np.int64, NOTHING), "sent": Column(np.int64, NOTHING),
+            "acked": Column(np.int64, NOTHING), "sent_ns": Column(np.int64), "waiting_ns": Column(np.int64),
+            "idle_ns": Column(np.int64), "retry_seq": Column(np.int64, NOTHING), "retry_ns": Column(np.int64),
+            "free_ns": Column(np.int64), "retries": Column(np.int32), "retry_size": Column(np.int32),
+            "heard": Column(np.int32), "largest": Column(np.int32), "largest_acked": Column(np.int32),
+            "is_closed": Column(np.int8),
+        }  # fmt: skip
+        self._by_connection = {"last_ns": Column(np.int64), "trip_ns": Column(np.int64)}
+        self._events = Column(np.int64), Column(np.int64)
+        """Direction and kind, and time."""
+        self._compared = (0, False)
+        """How many directions were compared, and whether any are alike."""
+        self._sorted: tuple[int, Int64, Int64] = (-1, np.zeros(0, np.int64), np.zeros(0, np.int64))
+
+    def feed(self, segments: SegmentBatch) -> None:
+        """Take segments, in capture order."""
+        if not len(segments):
+            return
+        directions = (int(segments.direction.max()) | 1) + 1
+        for column in self._by_direction.values():
+            column.grow(directions)
+        for column in self._by_connection.values():
+            column.grow(directions // 2)
+        columns = {name: np.ascontiguousarray(getattr(segments, name)) for name in _OF_SEGMENTS}
+        state = {name: column.values for name, column in (*self._by_direction.items(), *self._by_connection.items())}
+        events = np.empty((2 * len(segments), 2), np.int64)
+        addresses = {name: values.ctypes.data for name, values in (*columns.items(), *state.items())}
+        call = _KernelDeliveries(rows=len(segments), directions=directions, events=events.ctypes.data, **addresses)
+        _deliveries()(ctypes.byref(call))
+        room = max(0, self._most - len(self._events[0]))
+        for column, values in zip(self._events, events[: min(call.count, room)].T, strict=True):
+            column.extend(values)
+
+    def of(self, direction: int) -> Delivery | None:
+        """What a direction delivered; None where no segment of its connection was fed."""
+        if direction >= len(self._by_direction["sent"]):
+            return None
+        state = {name: int(column.values[direction]) for name, column in self._by_direction.items()}
+        return Delivery(
+            state["waiting_ns"], state["idle_ns"], state["retries"], state["retry_ns"], state["retry_size"],
+            state["largest_acked"], state["heard"], bool(state["is_closed"]),
+            state["sent"] != NOTHING and state["acked"] != NOTHING and not state["waiting_ns"],
+        )  # fmt: skip
+
+    def first_sequence_numbers(self, connection: int) -> tuple[int, int]:
+        """Those with which both sides of a connection begin in the capture; `NOTHING` for a side that sent nothing."""
+        values = self._by_direction["first_seq"].values[2 * connection : 2 * connection + 2]
+        return (int(values[0]), int(values[1])) if len(values) == 2 else (NOTHING, NOTHING)
+
+    def has_equal_starts(self) -> bool:
+        """Whether two connections begin with the same sequence numbers."""
+        values = self._by_direction["first_seq"].values
+        if self._compared[0] != len(values):
+            both = np.sort(values.reshape(-1, 2), axis=1)
+            keys = np.sort((both[:, 0] << 32 | both[:, 1])[both[:, 0] >= LEAST_RANDOM])
+            self._compared = len(values), bool((keys[1:] == keys[:-1]).any())
+        return self._compared[1]
+
+    def has_event(self, kind: EventKind, direction: int, begin_ns: int, end_ns: int) -> bool:
+        """Whether something happened in a direction in this time, both ends included."""
+        keys, times = self._by_key()
+        key = direction << 1 | kind
+        low, high = np.searchsorted(keys, [key, key + 1])
+        at = low + int(np.searchsorted(times[low:high], begin_ns))
+        return bool(at < high and times[at] <= end_ns)
+
+    def stuck(self) -> Int64:
+        """Connections of which an end sent what waits `STUCK_RETRIES` times again, and has no closed window before it,
+        ascending, `(n,)`."""
+        retries, waiting_ns, is_closed = (
+            self._by_direction[name].values for name in ("retries", "waiting_ns", "is_closed")
+        )
+        directions = np.flatnonzero((retries >= STUCK_RETRIES) & (waiting_ns != 0) & (is_closed == 0))
+        return unique(directions >> 1)
+
+    def _by_key(self) -> tuple[Int64, Int64]:
+        """The events, by direction, kind and time."""
+        count = len(self._events[0])
+        if self._sorted[0] != count:
+            keys, times = (column.values for column in self._events)
+            order = np.lexsort((times, keys))
+            self._sorted = count, keys[order], times[order]
+        return self._sorted[1:]
+
+
+_OF_SEGMENTS: Final = ("time_ns", "direction", "seq", "ack", "flags", "size", "missing", "window")
+
+
+class _KernelDeliveries(ctypes.Structure):
+    """`KernelDeliveries` in kernel.h."""
+
+    _fields_ = [
+        (name, ctypes.c_int64 if name in ("rows", "directions", "count") else ctypes.c_void_p)
+        for name in (
+            "rows", *_OF_SEGMENTS, "directions",
+            "first_seq", "sent", "acked", "sent_ns", "waiting_ns", "idle_ns", "retry_seq", "retry_ns", "free_ns",
+            "retries", "retry_size", "heard", "largest", "largest_acked", "is_closed",
+            "last_ns", "trip_ns", "events", "count",
+        )
+    ]  # fmt: skip
+
+
+@cache
+def _deliveries() -> Callable[..., int]:
+    return function("deliveries", ctypes.c_void_p)

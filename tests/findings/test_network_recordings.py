@@ -1,0 +1,72 @@
+"""What the network did, in recordings of a real one (`tools/lab/network.py`): each has exactly these findings of
+several rows, and near misses have none. The lab asks for metadata only, so often that this is a finding of its own."""
+
+import re
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+from tests.conftest import PCAPS
+from tests.findings.conversations import troubles
+
+NETWORK = PCAPS / "network"
+FOUND: Final[dict[str, list[tuple[int | None, str, str]]]] = {
+    "mtu": [(3, "unacknowledged", r"sent again \d times within .* a segment of 1,448 bytes, .* smaller MTU")],
+    "mtu-response": [
+        (3, "unacknowledged", r"a segment of 1,448 bytes, while .* at most 94: the path may have a smaller")
+    ],
+    "firewall-forgot": [
+        (1, "unacknowledged", r"sent again 6 times .* idle for 63\.0\d+ s: a firewall, load balancer or")
+    ],
+    "path-lost": [(1, "unacknowledged", r"sent again 6 times .*; nothing came from the other end since")],
+    "nagle-response": [
+        (None, "delayed-tail", r"^the last bytes of the response came 4\d.* when the client acknowledged")
+    ],
+    "nagle-request": [
+        (None, "delayed-tail", r"^the last bytes of the request came 4\d.* when the broker acknowledged")
+    ],
+    "stopped-broker": [(None, "slow", r"^took \d.*; 3 more were slow .* on 4 connections: the broker may have")],
+    "one-slow-response": [(34, "slow", r"^took 50\d\.\d ms; .*; 50\d\.\d ms of it until the broker answered$")],
+    "never-answered": [
+        (2, "closed-in-flight", r"^the client closed the connection 8\.0\d+ s later, .* did not answer$")
+    ],
+    "service-and-pod": [(1, "captured-twice", r"as 10\.1\.0\.2 to 10\.96\.0\.1:9092: .*; 2 such connections within")],
+    "service-masqueraded": [
+        (1, "captured-twice", r"as 10\.1\.0\.2 to 10\.96\.0\.1:9092: .*; 2 such connections within")
+    ],
+    "slow-link": [
+        (34, "near-loss", r"^bytes of the response were retransmitted"),  # the queue made the sender impatient
+        (34, "slow", r" s of it to receive the response$"),
+    ],
+    "client-does-not-read": [
+        (34, "slow", r" s of it to receive the response, as the client did not read: its receive")
+    ],
+    "loss-recovered": [(1, "near-loss", r"^bytes of the request were retransmitted \d\.\d+ s after it began$")],
+}
+"""The row, the code, and what the message says; None where the row depends on the machine."""
+SILENT = {"mtu-passes", "late-by-itself", "two-interfaces"}
+"""A large request that passes, a rest that comes late by itself, each packet twice under the same addresses."""
+
+
+def of_network(path: Path) -> list[tuple[int, str, str]]:
+    """The findings of several rows, without those about many requests for metadata."""
+    return [(row, each.code, each.message) for row, each in troubles(str(path)) if each.code != "metadata-storm"]
+
+
+def test_each_recording_is_expected() -> None:
+    assert {path.stem for path in NETWORK.glob("*.pcap")} == FOUND.keys() | SILENT
+
+
+@pytest.mark.parametrize("name", sorted(FOUND))
+def test_it_says_what_the_network_did(name: str) -> None:
+    found = of_network(NETWORK / f"{name}.pcap")
+    assert [code for _, code, _ in found] == [code for _, code, _ in FOUND[name]]
+    for (row, _, message), (expected, _, words) in zip(found, FOUND[name], strict=True):
+        assert expected in (None, row)
+        assert re.search(words, message)
+
+
+@pytest.mark.parametrize("name", sorted(SILENT))
+def test_near_misses_are_silent(name: str) -> None:
+    assert of_network(NETWORK / f"{name}.pcap") == []
