@@ -1,0 +1,111 @@
+"""Why a generation or epoch began, decided from all that is known of it: law 10 of the project is kept here.
+
+A cause is stated only if what contradicts it was not seen. A member was removed only if it did not leave; for silence
+only if it was silent; for a late rejoin only if the rebalance took as long as it may; by a crash only if its connection
+had closed before. What one host does not show is said to be elsewhere.
+"""
+
+from collections.abc import Callable
+from typing import Final
+
+from dissector.core.text import duration
+from dissector.groups.causes import OTHER_MEMBER, Cause, CauseKind
+from dissector.groups.member import Member, Roster
+from dissector.groups.rebalance import Change, Rebalance
+
+MILLISECOND: Final = 1_000_000
+NEARLY: Final = 0.9
+"""Of a time limit: clients and brokers measure from another moment than the capture shows."""
+MISSED_BEATS: Final = 2.2
+"""Heartbeats that a silent member has missed; one may be late."""
+Closed = Callable[[int], int]
+"""When a connection was closed; 0 if that is not in the capture."""
+_EXPLAINED: Final = frozenset((CauseKind.CLOSED, CauseKind.LEFT, CauseKind.POLL_TIMEOUT, CauseKind.ADMIN))
+
+
+class Decisions:
+    """Decides for one group."""
+
+    def __init__(self, roster: Roster, closed: Closed, *, hears_all: bool) -> None:
+        self.roster = roster
+        self.closed = closed
+        self.hears_all = hears_all
+
+    def removal(self, member: Member, heard_ns: int, seen_ns: int) -> tuple[CauseKind, bool, str]:
+        """Return why a member is none any more that did not leave: kind, whether that is sure, and what shows it."""
+        if not member.is_seen:
+            return CauseKind.GONE, False, ""
+        closed_ns = self.closed(member.connection)
+        limit = f"session.timeout.ms is {duration(member.session_ms * MILLISECOND)}" if member.session_ms > 0 else ""
+        if closed_ns and heard_ns <= closed_ns <= seen_ns:
+            since = f"its connection closed {duration(seen_ns - closed_ns)} before"
+            return CauseKind.CRASH, True, ", ".join(filter(None, (since, limit)))
+        if not self.hears_all and member.beat_ms <= 0:
+            return CauseKind.SESSION_TIMEOUT, True, limit
+        silent = seen_ns - heard_ns if heard_ns else 0
+        allowed = max(member.session_ms * MILLISECOND * (1 - NEARLY), MISSED_BEATS * member.beat_ms * MILLISECOND, 0)
+        if heard_ns and silent < allowed:
+            return CauseKind.GONE, False, f"its last heartbeat came only {duration(silent)} before"
+        since = f"its last heartbeat came {duration(silent)} before" if heard_ns else ""
+        return CauseKind.SESSION_TIMEOUT, True, ", ".join(filter(None, (since, limit)))
+
+    def removed(self, now: Rebalance) -> list[Change]:
+        """Return the members that are none any more without having left."""
+        now.removals = []
+        if now.is_first:
+            return []
+        gone = set(now.confirmed)
+        if now.listed:
+            gone |= now.previous - now.listed - now.departed - set(now.stops)
+        elif now.unit == "epoch" and not any(each.time_ns <= now.seen_ns for each in now.triggers):
+            gone |= self._silent(now)
+        found = []
+        for each in sorted(gone):
+            member = self.roster.get(each)
+            if member is None or (member.instance and member.instance in now.listed_instances):
+                continue
+            heard_ns = member.gone_ns if member.gone is not None and member.gone_ns else member.heard_ns
+            if member.gone in _EXPLAINED:
+                continue
+            kind, sure, details = self.removal(member, heard_ns, now.heard_ns or now.start_ns)
+            took = now.done_ns - now.start_ns
+            if now.triggers and now.rebalance_ms > 0 and took >= NEARLY * now.rebalance_ms * MILLISECOND:
+                kind, sure = CauseKind.REBALANCE_TIMEOUT, True
+                details = f"the others waited {duration(took)}"
+            if member.gone is None:
+                member.gone, member.gone_ns = kind, heard_ns
+            if heard_ns:
+                now.idle.setdefault(member.name, heard_ns)
+            cause = Cause(kind, member.name, "", sure, details)
+            found.append((cause, Change(member.name, cause.words.removeprefix(f"{member.name} "), heard_ns, now.row)))
+        now.removals = [each for each, _ in found]
+        return [change for _, change in found]
+
+    def _silent(self, now: Rebalance) -> set[str]:
+        """Return ids of members without a heartbeat for longer than usual when an epoch began."""
+        return {
+            each.member_id for each in self.roster.live()
+            if each.is_seen and each.beat_ms > 0 and not each.is_away
+            and now.seen_ns - each.heard_ns > MISSED_BEATS * each.beat_ms * MILLISECOND
+        }  # fmt: skip
+
+    def cause(self, now: Rebalance) -> Cause | None:
+        if now.is_first and not now.triggers:
+            return None
+        removals = now.removals
+        heard_ns = now.heard_ns or now.seen_ns
+        triggers = sorted(now.triggers, key=lambda each: each.time_ns)
+        early = [each for each in triggers if each.time_ns <= heard_ns]
+        if early:
+            return early[0].cause
+        if removals:
+            timely = [each for each in removals if each.kind is not CauseKind.REBALANCE_TIMEOUT]
+            return (timely or removals)[0]
+        if triggers:
+            return triggers[0].cause
+        strangers = sorted(now.listed - now.previous - set(now.stops))
+        if now.listed and strangers:
+            names = ", ".join(self.roster.of_list(each, "").name for each in strangers[:3])
+            return Cause(CauseKind.JOINED, names, "", True, "its own exchanges are not in this capture")
+        kind = CauseKind.UNSEEN if now.unit == "generation" else CauseKind.UNSEEN_EPOCH
+        return Cause(kind, OTHER_MEMBER, "", False)
