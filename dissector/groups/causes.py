@@ -15,6 +15,7 @@ class CauseKind(Enum):
     POLL_TIMEOUT = "poll-timeout"
     SESSION_TIMEOUT = "session-timeout"
     CRASH = "crash"
+    STATIC_AWAY = "static-away"
     REBALANCE_TIMEOUT = "rebalance-timeout"
     CLOSED = "closed"
     LEFT = "left"
@@ -60,6 +61,10 @@ WORDS: Final = {
         "was removed", "its connection had closed without a LeaveGroup, and no heartbeat came within its session",
         "look for what ended that process (a kill, no memory) or its network; a shutdown should close the consumer",
     ),
+    CauseKind.STATIC_AWAY: CauseWords(
+        "was removed", "it has a group.instance.id, and was away for longer than its session",
+        "session.timeout.ms must be longer than a restart takes",
+    ),
     CauseKind.REBALANCE_TIMEOUT: CauseWords(
         "was removed", "it did not rejoin within the rebalance timeout",
         "that member polls too seldom: process less per poll (max.poll.records), or allow more time "
@@ -102,7 +107,7 @@ WORDS: Final = {
 }  # fmt: skip
 
 DEPARTURES: Final = frozenset((
-    CauseKind.POLL_TIMEOUT, CauseKind.SESSION_TIMEOUT, CauseKind.CRASH, CauseKind.REBALANCE_TIMEOUT, CauseKind.CLOSED,
+    CauseKind.POLL_TIMEOUT, CauseKind.SESSION_TIMEOUT, CauseKind.CRASH, CauseKind.STATIC_AWAY, CauseKind.REBALANCE_TIMEOUT, CauseKind.CLOSED,
     CauseKind.LEFT, CauseKind.UNSUBSCRIBED, CauseKind.ADMIN, CauseKind.GONE,
 ))  # fmt: skip
 ARRIVALS: Final = frozenset((CauseKind.JOINED, CauseKind.RETURNED))

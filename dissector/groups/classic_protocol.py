@@ -22,30 +22,22 @@ class ClassicProtocol:
 
     def join(self, row: int, event: GroupEvent) -> None:
         said = event.said
-        if said.error in STEPS or not event.done_ns or not said.member:
+        """A member joins, or joins again."""
+        said = event.said
+        if said.error in STEPS or not event.done_ns:
             return
         member = self._state.roster.of_event(event, said.member, said.instance)
         if said.error:
             self._state.refused(row, event, member)
             return
-        begins = self._state.begin(said.now, row, event.done_ns)
-        now = begins or self._state.kept[-1]
-        if now.number != said.now:
+        is_new = self._state.begin(said.now, row, event.done_ns) is not None
+        now = self._state.kept[-1] if self._state.kept else None
+        if now is None or now.number != said.now or not said.member:
             return
-        known = member.member_id in now.previous and member.gone is None
-        trigger = self._rejoin(row, event, member, now) if known else self._state.arrival(row, event, member)
-        if trigger is not None:
-            now.triggers.append(trigger)
-        if not known and trigger is not None and trigger.kind is not CauseKind.REPLACED:
-            keep(now.joined, Change(member.name, trigger.words, event.time_ns, row))
-        told = now.told.get(member.name)
-        if told is not None and not told.rejoined_ns:
-            told.rejoined_ns = event.time_ns
-        if len(now.stops) < MAX_CHANGES:
-            now.stops[member.member_id] = Stop(member.name, event.time_ns, is_old=known)
-        now.rebalance_ms = max(now.rebalance_ms, said.rebalance_ms)
-        now.assignor = now.assignor or said.chosen
-        now.cooperative |= said.owns or any(part in said.chosen for part in _COOPERATIVE)
+        if is_new or event.time_ns <= now.seen_ns:
+            self._takes_part(row, event, member, now)
+        else:
+            self._takes_over(row, event, member, now)
         if said.leads:
             now.leader, now.leader_id, now.size = member.name, member.member_id, len(said.members)
             now.listed = {each for each, _ in said.members}
@@ -56,6 +48,29 @@ class ClassicProtocol:
         member.session_ms, member.rebalance_ms = said.session_ms, said.rebalance_ms
         member.topics_key, member.was_told, member.gone, member.is_away = said.topics_key, False, None, False
         self._state.roster.settle(member)
+
+    def _takes_part(self, row: int, event: GroupEvent, member: Member, now: Rebalance) -> None:
+        """A member joins a generation while it forms."""
+        said = event.said
+        known = member.member_id in now.previous and member.gone is None
+        trigger = self._rejoin(row, event, member, now) if known else self._state.arrival(row, event, member)
+        if trigger is not None and len(now.triggers) < MAX_CHANGES:
+            now.triggers.append(trigger)
+        if not known and trigger is not None:
+            keep(now.joined, Change(member.name, trigger.words, event.time_ns, row))
+        told = now.told.get(member.name)
+        if told is not None and not told.rejoined_ns:
+            told.rejoined_ns = event.time_ns
+        if len(now.stops) < MAX_CHANGES:
+            now.stops[member.member_id] = Stop(member.name, event.time_ns, is_old=known)
+        now.rebalance_ms = max(now.rebalance_ms, said.rebalance_ms)
+        now.assignor = now.assignor or said.chosen
+        now.cooperative |= said.owns or any(part in said.chosen for part in _COOPERATIVE)
+
+    def _takes_over(self, row: int, event: GroupEvent, member: Member, now: Rebalance) -> None:
+        """A static member joins a generation that is complete: nobody else notices (KIP-345)."""
+        if event.said.instance:
+            self._state.static_return(row, event, member, now)
 
     def _rejoin(self, row: int, event: GroupEvent, member: Member, now: Rebalance) -> Trigger | None:
         """Return what a member that joins again begins; None if it only follows."""
@@ -81,6 +96,7 @@ class ClassicProtocol:
         return len(self._state.kept) > 1 and self._state.kept[-2].leader_id == member.member_id
 
     def leave(self, row: int, event: GroupEvent) -> None:
+        """Members leave, or are removed by an admin client."""
         if not event.done_ns and not event.said.departures:
             return
         for each in event.said.departures:

@@ -8,7 +8,7 @@ had closed before. What one host does not show is said to be elsewhere.
 from collections.abc import Callable
 from typing import Final
 
-from dissector.core.text import duration
+from dissector.core.text import rough_duration
 from dissector.groups.causes import OTHER_MEMBER, Cause, CauseKind
 from dissector.groups.member import Member, Roster
 from dissector.groups.rebalance import Change, Rebalance
@@ -36,17 +36,23 @@ class Decisions:
         if not member.is_seen:
             return CauseKind.GONE, False, ""
         closed_ns = self.closed(member.connection)
-        limit = f"session.timeout.ms is {duration(member.session_ms * MILLISECOND)}" if member.session_ms > 0 else ""
+        limit = (
+            f"session.timeout.ms is {rough_duration(member.session_ms * MILLISECOND)}" if member.session_ms > 0 else ""
+        )
         if closed_ns and heard_ns <= closed_ns <= seen_ns:
-            since = f"its connection closed {duration(seen_ns - closed_ns)} before"
-            return CauseKind.CRASH, True, ", ".join(filter(None, (since, limit)))
+            since = f"its connection closed {rough_duration(seen_ns - closed_ns)} before"
+            return (
+                CauseKind.STATIC_AWAY if member.instance else CauseKind.CRASH,
+                True,
+                ", ".join(filter(None, (since, limit))),
+            )
         if not self.hears_all and member.beat_ms <= 0:
             return CauseKind.SESSION_TIMEOUT, True, limit
         silent = seen_ns - heard_ns if heard_ns else 0
         allowed = max(member.session_ms * MILLISECOND * (1 - NEARLY), MISSED_BEATS * member.beat_ms * MILLISECOND, 0)
         if heard_ns and silent < allowed:
-            return CauseKind.GONE, False, f"its last heartbeat came only {duration(silent)} before"
-        since = f"its last heartbeat came {duration(silent)} before" if heard_ns else ""
+            return CauseKind.GONE, False, f"its last heartbeat came only {rough_duration(silent)} before"
+        since = f"its last heartbeat came {rough_duration(silent)} before" if heard_ns else ""
         return CauseKind.SESSION_TIMEOUT, True, ", ".join(filter(None, (since, limit)))
 
     def removed(self, now: Rebalance) -> list[Change]:
@@ -71,7 +77,7 @@ class Decisions:
             took = now.done_ns - now.start_ns
             if now.triggers and now.rebalance_ms > 0 and took >= NEARLY * now.rebalance_ms * MILLISECOND:
                 kind, sure = CauseKind.REBALANCE_TIMEOUT, True
-                details = f"the others waited {duration(took)}"
+                details = f"the others waited {rough_duration(took)}"
             if member.gone is None:
                 member.gone, member.gone_ns = kind, heard_ns
             if heard_ns:

@@ -11,7 +11,7 @@ Invariants:
 from collections.abc import Set
 from typing import Final
 
-from dissector.core.text import duration
+from dissector.core.text import rough_duration
 from dissector.groups.causes import CauseKind
 from dissector.groups.deciding import MILLISECOND, NEARLY, Closed, Decisions
 from dissector.groups.group_event import NOWHERE, GroupEvent
@@ -61,29 +61,44 @@ class GroupState:
 
     def arrival(self, row: int, event: GroupEvent, member: Member) -> Trigger:
         """Return what a new member id is: a new member, or one that has been here before."""
-        said, before = event.said, self.roster.before(member)
-        if said.instance and before is not None and before.instance == said.instance and before.gone is None:
-            kind, after = CauseKind.REPLACED, None
-        elif before is not None and before.gone is not None:
-            kind, after = CauseKind.RETURNED, before.gone
-            self._came_back(before, event)
-            after = before.gone
+        before = self.roster.before(member)
+        gone = member if member.gone is not None else before
+        if self._holder(member) is not None:
+            kind, after, details = CauseKind.REPLACED, None, ""
+        elif gone is not None and gone.gone is not None:
+            self._came_back(gone, event)
+            kind, after = CauseKind.RETURNED, gone.gone
+            details = f"{rough_duration(max(0, event.time_ns - gone.gone_ns))} after it had gone"
+            self.tally.came_back(member.name, gone.gone)
         else:
-            kind, after = (CauseKind.RETURNED, member.gone) if member.gone is not None else (CauseKind.JOINED, None)
-            if member.gone is not None:
-                self._came_back(member, event)
-                after = member.gone
-        details = ""
-        gone = before if before is not None and before.gone is not None else member
-        if kind is CauseKind.RETURNED and gone.gone_ns:
-            details = f"{duration(max(0, event.time_ns - gone.gone_ns))} after it had gone"
-        return Trigger(event.time_ns, kind, member.name, member.member_id, "", row, True, details, after)
+            kind, after, details = CauseKind.JOINED, None, ""
+        return Trigger(event.time_ns, kind, member.name, member.member_id, "", row, details=details, after=after)
+
+    def _holder(self, member: Member) -> Member | None:
+        """Return the member that has the instance id of a new one."""
+        if not member.instance:
+            return None
+        return self.roster.find(
+            lambda each: each.instance == member.instance and each is not member and each.gone is None
+        )
+
+    def static_return(self, row: int, event: GroupEvent, member: Member, now: Rebalance) -> None:
+        """A static member comes back without a rebalance, or another process takes its instance id."""
+        holder = self._holder(member)
+        words = "came back with its instance id"
+        if holder is not None:
+            holder.gone, holder.gone_ns = CauseKind.CLOSED, event.time_ns
+            now.previous.discard(holder.member_id)
+            words = words if holder.name == member.name else f"took over the instance id of {holder.name}"
+        self.tally.static_returns += 1
+        keep(now.noted, Change(member.name, words, event.time_ns, row))
 
     def _came_back(self, gone: Member, event: GroupEvent) -> None:
         """A member that left without a reason, and comes back on the same connection, was not closed."""
-        if self.late.pop(gone.member_id, None) == event.connection and gone.gone is CauseKind.LEFT:
+        is_same = gone.connection == event.connection and not gone.is_sure
+        if self.late.pop(gone.member_id, None) is not None and is_same:
             self._restate(gone, CauseKind.POLL_TIMEOUT)
-        elif gone.gone is CauseKind.CLOSED and gone.connection == event.connection and not gone.instance:
+        elif gone.gone is CauseKind.CLOSED and is_same:
             self._restate(gone, CauseKind.UNSUBSCRIBED)
 
     def _restate(self, gone: Member, kind: CauseKind) -> None:
@@ -116,7 +131,7 @@ class GroupState:
     def gone(self, row: int, event: GroupEvent, member: Member, kind: CauseKind, reason: str, *, sure: bool) -> None:
         if member.gone is not None:
             return
-        member.gone, member.gone_ns = kind, event.time_ns
+        member.gone, member.gone_ns, member.is_sure = kind, event.time_ns, sure
         details = _limit(member) if kind in (CauseKind.POLL_TIMEOUT, CauseKind.LEFT) else ""
         trigger = Trigger(event.time_ns, kind, member.name, member.member_id, reason, row, sure, details)
         target = self.target(event.done_ns or event.time_ns)
@@ -233,4 +248,4 @@ class GroupState:
 def _limit(member: Member) -> str:
     if member.rebalance_ms <= 0:
         return ""
-    return f"max.poll.interval.ms is {duration(member.rebalance_ms * MILLISECOND)}"
+    return f"max.poll.interval.ms is {rough_duration(member.rebalance_ms * MILLISECOND)}"

@@ -44,6 +44,8 @@ class Member:
     """Whether it was told to rejoin since it joined."""
     gone: CauseKind | None = None
     gone_ns: int = 0
+    is_sure: bool = True
+    """Whether the reason why it has gone is on the wire."""
     is_away: bool = False
     """Whether it left for a while and its instance id stays (KIP-848)."""
 

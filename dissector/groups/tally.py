@@ -37,6 +37,10 @@ class CauseTally:
         self.causes: Counter[CauseKey] = Counter()
         self.refusals: Counter[tuple[str, int]] = Counter()
         """By member and error."""
+        self.returns: Counter[tuple[CauseKind, str]] = Counter()
+        """How often members came back that had gone for a cause."""
+        self.static_returns = 0
+        """How often static members came back without a rebalance."""
         self._details: dict[CauseKey, str] = {}
 
     def began(self, rebalance: Rebalance) -> None:
@@ -67,6 +71,11 @@ class CauseTally:
     def details(self, key: CauseKey) -> str:
         """Return what else the first rebalance of a cause showed."""
         return self._details.get(key, "")
+
+    def came_back(self, member: str, after: CauseKind) -> None:
+        """A member came back."""
+        if len(self.returns) < MAX_CAUSES or (after, member) in self.returns:
+            self.returns[after, member] += 1
 
     def refused(self, member: str, code: int) -> None:
         """A member was refused or fenced."""

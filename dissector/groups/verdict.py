@@ -4,7 +4,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from typing import Final, NamedTuple
 
-from dissector.core.text import counted, duration
+from dissector.core.text import counted, rough_duration
 from dissector.groups.causes import ARRIVALS, DEPARTURES, WORDS, CauseKind
 from dissector.groups.history import GroupHistory
 from dissector.groups.tally import CauseKey, CauseTally
@@ -14,6 +14,8 @@ from dissector.protocol.schema.errors import error_name
 MOST_PARTS: Final = 3
 """Causes that a sentence names; of further ones it says how many rebalances they began."""
 _NAMES: Final = 3
+_RESTARTS: Final = frozenset((CauseKind.CLOSED, CauseKind.LEFT))
+"""Departures that are a rolling restart if several members come back from them."""
 _REFUSALS: Final = {
     ErrorCode.INCONSISTENT_GROUP_PROTOCOL: "it has no assignor or protocol in common with the other members; see "
     "partition.assignment.strategy and group.protocol of all members",
@@ -56,7 +58,9 @@ def verdict(history: GroupHistory) -> Verdict:
     if not history.tally.count:
         unit = known[-1].unit if known else ""
         where = f" in {unit} {known[-1].number}" if known else ""
-        after = f"; {refusals}" if refusals else ""
+        back = history.tally.static_returns
+        after = f", although static members came back {_times(back)}" if back else ""
+        after += f"; {refusals}" if refusals else ""
         return Verdict(f"{history.group} did not rebalance{where}{after}", parts)
     return Verdict(f"{history.group} {rebalanced(history.tally, parts, refusals)}", parts)
 
@@ -65,13 +69,15 @@ def rebalanced(tally: CauseTally, parts: Sequence[CausePart], refusals: str = ""
     """Return the sentence without its subject: ``rebalanced 11 times in 45 s because ...``."""
     often = f"rebalanced {_times(tally.count)}"
     if tally.count > 1:
-        often += f" in {duration(max(0, tally.last_ns - tally.first_ns))}"
+        often += f" in {rough_duration(max(0, tally.last_ns - tally.first_ns))}"
     shown, rest = parts[:MOST_PARTS], sum(each.rebalances for each in parts[MOST_PARTS:])
     because = [each.words for each in shown]
     because += [f"{rest:,} for other reasons"] if rest else []
     words = f"{often} because {'; '.join(because)}" if because else often
     if tally.missed:
-        words += f"; {counted(tally.missed, 'more rebalance')} not seen" if tally.missed else ""
+        words += f"; {counted(tally.missed, 'more rebalance')} not seen"
+    if tally.static_returns:
+        words += f"; static members came back {_times(tally.static_returns)} without a rebalance"
     words += f"; {refusals}" if refusals else ""
     advice = next((each.advice for each in shown if each.advice), "")
     return f"{words}. {advice[:1].upper()}{advice[1:]}" if advice else words
@@ -85,9 +91,11 @@ def cause_parts(tally: CauseTally) -> list[CausePart]:
         if count <= 0:
             continue
         kind = key.after if key.kind is CauseKind.RETURNED and key.after is not None else key.kind
-        by_itself = kind not in DEPARTURES | ARRIVALS or _repeats(tally, key, kind)
-        group = groups[kind, key.member if by_itself else ""]
-        group.add(key, count, returns=key.kind is CauseKind.RETURNED)
+        by_itself = kind not in DEPARTURES | ARRIVALS or _repeats(tally, key.member, kind)
+        came = tally.returns[kind, key.member]
+        together = "restarted" if came and kind in _RESTARTS else ""
+        group = groups[kind, key.member if by_itself else together]
+        group.add(key, count, came, returns=key.kind is CauseKind.RETURNED)
     found = [_part(kind, group, tally) for (kind, _), group in groups.items()]
     return sorted(found, key=lambda each: -each.rebalances)
 
@@ -99,35 +107,37 @@ class _Group:
         self.members: Counter[str] = Counter()
         self.returns: Counter[str] = Counter()
         self.keys: list[CauseKey] = []
+        self.total = 0
 
-    def add(self, key: CauseKey, count: int, *, returns: bool) -> None:
-        (self.returns if returns else self.members)[key.member] += count
+    def add(self, key: CauseKey, count: int, came: int, *, returns: bool) -> None:
+        self.total += count
+        self.members[key.member] += 0 if returns else count
+        if came:
+            self.returns[key.member] = came
         if not returns:
             self.keys.append(key)
 
 
-def _repeats(tally: CauseTally, key: CauseKey, kind: CauseKind) -> bool:
-    """Whether a member did the same more than once: it is told by itself."""
-    went = sum(count for each, count in tally.causes.items() if each.member == key.member and each.kind is kind)
-    return went > 1
+def _repeats(tally: CauseTally, member: str, kind: CauseKind) -> bool:
+    """Whether a member did the same so often that it is told by itself: a restart and the end are not."""
+    went = sum(count for each, count in tally.causes.items() if each.member == member and each.kind is kind)
+    return went > (2 if kind in _RESTARTS else 1)
 
 
 def _part(kind: CauseKind, group: _Group, tally: CauseTally) -> CausePart:
-    went, came = group.members or group.returns, group.returns
+    went, came = group.members, group.returns
     names = tuple(went)
-    total = sum(group.members.values()) + sum(came.values())
-    is_restart = kind in (CauseKind.CLOSED, CauseKind.LEFT) and len(came) > 1 and len(names) > 1
+    is_restart = kind in _RESTARTS and len(came) > 1 and len(names) > 1
     known = WORDS[kind]
     verb = known.verb if len(names) == 1 else known.verb.replace("was ", "were ").replace("is no", "are no")
-    if not group.members and kind in DEPARTURES:
-        verb, came = "came back", Counter()
     count = sum(went.values())
-    how = "" if count == 1 else " once each" if count == len(names) else f" {_times(count)}"
+    how = "" if count <= 1 or len(names) > 1 else f" {_times(count)}"
     back = " and came back" if came else ""
     why = "a rolling restart" if is_restart else _why(kind, group.keys, tally)
     words = f"{_who(names)} {verb}{how}{back}" + (f": {why}" if why else "")
     sure = all(each.sure for each in group.keys)
-    return CausePart(total, words, known.advice, kind, names, count, sure)
+    advice = "" if kind in _RESTARTS and not came else known.advice
+    return CausePart(group.total, words, advice, kind, names, count, sure)
 
 
 def _why(kind: CauseKind, keys: Sequence[CauseKey], tally: CauseTally) -> str:
