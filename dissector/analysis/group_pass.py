@@ -61,7 +61,8 @@ class GroupPass:
     def of_rows(self, rows: Int64) -> set[str]:
         """Return the groups that exchanges are about."""
         about: set[str] = set()
-        for exchange in self._capture.at(rows):
+        found = self._capture.index.numbers(rows)
+        for exchange in self._capture.at(rows[found.is_exchange & np.isin(found.api_key, _KEYS)]):
             about.update(each.group for each in _fields_of(exchange))
         return about
 

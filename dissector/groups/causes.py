@@ -63,7 +63,7 @@ WORDS: Final = {
     ),
     CauseKind.STATIC_AWAY: CauseWords(
         "was removed", "it has a group.instance.id, and was away for longer than its session",
-        "session.timeout.ms must be longer than a restart takes",
+        "choose a session.timeout.ms that is longer than a restart takes",
     ),
     CauseKind.REBALANCE_TIMEOUT: CauseWords(
         "was removed", "it did not rejoin within the rebalance timeout",
@@ -107,7 +107,8 @@ WORDS: Final = {
 }  # fmt: skip
 
 DEPARTURES: Final = frozenset((
-    CauseKind.POLL_TIMEOUT, CauseKind.SESSION_TIMEOUT, CauseKind.CRASH, CauseKind.STATIC_AWAY, CauseKind.REBALANCE_TIMEOUT, CauseKind.CLOSED,
+    CauseKind.POLL_TIMEOUT, CauseKind.SESSION_TIMEOUT, CauseKind.CRASH, CauseKind.STATIC_AWAY,
+    CauseKind.REBALANCE_TIMEOUT, CauseKind.CLOSED,
     CauseKind.LEFT, CauseKind.UNSUBSCRIBED, CauseKind.ADMIN, CauseKind.GONE,
 ))  # fmt: skip
 ARRIVALS: Final = frozenset((CauseKind.JOINED, CauseKind.RETURNED))
@@ -147,6 +148,11 @@ def join_kind(reason: str) -> CauseKind | None:
     return known if reason else None
 
 
+def seemingly(kind: CauseKind, *, sure: bool) -> str:
+    """Return what is added to a cause that was inferred from what came later."""
+    return "" if sure or kind not in (CauseKind.POLL_TIMEOUT, CauseKind.UNSUBSCRIBED) else ", it seems"
+
+
 @dataclass(frozen=True, slots=True)
 class Cause:
     """Why a generation or epoch began."""
@@ -167,8 +173,6 @@ class Cause:
         """The cause as a clause: ``worker-a left: consumer poll timeout has expired``."""
         known = WORDS[self.kind]
         because = self.reason if self.reason and known.names_reason else known.because
-        if self.kind is CauseKind.POLL_TIMEOUT and not self.sure:
-            because = f"{because}, it seems"
-        because = because.rstrip(". ")
+        because = because.rstrip(". ") + seemingly(self.kind, sure=self.sure)
         why = f": {because}" if because else ""
         return f"{self.member} {known.verb}{why}" + (f" ({self.details})" if self.details else "")

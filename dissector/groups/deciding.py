@@ -6,12 +6,12 @@ had closed before. What one host does not show is said to be elsewhere.
 """
 
 from collections.abc import Callable
-from typing import Final
+from typing import Final, NamedTuple
 
 from dissector.core.text import rough_duration
 from dissector.groups.causes import OTHER_MEMBER, Cause, CauseKind
 from dissector.groups.member import Member, Roster
-from dissector.groups.rebalance import Change, Rebalance
+from dissector.groups.rebalance import Rebalance
 
 MILLISECOND: Final = 1_000_000
 NEARLY: Final = 0.9
@@ -21,6 +21,15 @@ MISSED_BEATS: Final = 2.2
 Closed = Callable[[int], int]
 """When a connection was closed; 0 if that is not in the capture."""
 _EXPLAINED: Final = frozenset((CauseKind.CLOSED, CauseKind.LEFT, CauseKind.POLL_TIMEOUT, CauseKind.ADMIN))
+
+
+class Removal(NamedTuple):
+    """A member that is none any more, and has not left."""
+
+    member: Member
+    cause: Cause
+    heard_ns: int
+    """When it was last heard."""
 
 
 class Decisions:
@@ -55,9 +64,8 @@ class Decisions:
         since = f"its last heartbeat came {rough_duration(silent)} before" if heard_ns else ""
         return CauseKind.SESSION_TIMEOUT, True, ", ".join(filter(None, (since, limit)))
 
-    def removed(self, now: Rebalance) -> list[Change]:
+    def removals(self, now: Rebalance) -> list[Removal]:
         """Return the members that are none any more without having left."""
-        now.removals = []
         if now.is_first:
             return []
         gone = set(now.confirmed)
@@ -78,14 +86,8 @@ class Decisions:
             if now.triggers and now.rebalance_ms > 0 and took >= NEARLY * now.rebalance_ms * MILLISECOND:
                 kind, sure = CauseKind.REBALANCE_TIMEOUT, True
                 details = f"the others waited {rough_duration(took)}"
-            if member.gone is None:
-                member.gone, member.gone_ns = kind, heard_ns
-            if heard_ns:
-                now.idle.setdefault(member.name, heard_ns)
-            cause = Cause(kind, member.name, "", sure, details)
-            found.append((cause, Change(member.name, cause.words.removeprefix(f"{member.name} "), heard_ns, now.row)))
-        now.removals = [each for each, _ in found]
-        return [change for _, change in found]
+            found.append(Removal(member, Cause(kind, member.name, "", sure, details), heard_ns))
+        return found
 
     def _silent(self, now: Rebalance) -> set[str]:
         """Return ids of members without a heartbeat for longer than usual when an epoch began."""
@@ -96,6 +98,7 @@ class Decisions:
         }  # fmt: skip
 
     def cause(self, now: Rebalance) -> Cause | None:
+        """Return why a generation or epoch began: what came first, of all that may begin one."""
         if now.is_first and not now.triggers:
             return None
         removals = now.removals

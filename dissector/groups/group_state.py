@@ -12,11 +12,12 @@ from collections.abc import Set
 from typing import Final
 
 from dissector.core.text import rough_duration
-from dissector.groups.causes import CauseKind
+from dissector.groups.causes import ARRIVALS, DEPARTURES, CauseKind
 from dissector.groups.deciding import MILLISECOND, NEARLY, Closed, Decisions
 from dissector.groups.group_event import NOWHERE, GroupEvent
 from dissector.groups.member import Member, Roster
 from dissector.groups.rebalance import MAX_CHANGES, Change, Rebalance, Told, Trigger, keep
+from dissector.groups.recurring import Recurrences
 from dissector.groups.tally import CauseTally
 from dissector.protocol.schema.error_codes import ErrorCode
 from dissector.protocol.schema.errors import error_name
@@ -29,6 +30,8 @@ STEPS: Final = frozenset((
 REMOVED: Final = frozenset((ErrorCode.UNKNOWN_MEMBER_ID,))
 FENCED: Final = frozenset((ErrorCode.FENCED_INSTANCE_ID, ErrorCode.FENCED_MEMBER_EPOCH))
 
+_OTHER_CAUSES: Final = frozenset(CauseKind) - DEPARTURES - ARRIVALS - {CauseKind.REVOKED, CauseKind.REPLACED}
+
 
 class GroupState:
     """The state of one group."""
@@ -36,6 +39,7 @@ class GroupState:
     def __init__(self, most: int, shared: Set[str], closed: Closed, *, hears_all: bool) -> None:
         self.kind = "classic"
         self.tally = CauseTally()
+        self.recurring = Recurrences()
         self.roster = Roster(shared)
         self.kept: list[Rebalance] = []
         """The last `most` generations or epochs."""
@@ -72,6 +76,8 @@ class GroupState:
             self.tally.came_back(member.name, gone.gone)
         else:
             kind, after, details = CauseKind.JOINED, None, ""
+        if kind is not CauseKind.REPLACED:
+            self.recurring.arrived(event.time_ns)
         return Trigger(event.time_ns, kind, member.name, member.member_id, "", row, details=details, after=after)
 
     def _holder(self, member: Member) -> Member | None:
@@ -140,6 +146,13 @@ class GroupState:
         target.previous.discard(member.member_id)
         target.idle[member.name] = event.time_ns
         keep(target.left, Change(member.name, reason, event.time_ns, row))
+        self.went(member, event.time_ns)
+
+    def went(self, member: Member, time_ns: int) -> None:
+        """A member has gone, by itself or not."""
+        if member.gone is not CauseKind.ADMIN:
+            self.recurring.allow(member.rebalance_ms * MILLISECOND)
+            self.recurring.went(member.name, time_ns, time_ns - member.joined_ns if member.joined_ns else -1)
 
     def not_a_member(self, row: int, event: GroupEvent, member: Member, heard_ns: int) -> None:
         """A member hears that it is none: it was removed, unless it left."""
@@ -152,6 +165,7 @@ class GroupState:
         words = f"heard {error_name(event.said.error)}"
         keep(target.noted, Change(member.name, words, event.time_ns, row))
         member.gone, member.gone_ns = kind, heard_ns or event.time_ns
+        self.went(member, event.time_ns)
         if found is None:
             self.next.triggers.append(
                 Trigger(event.time_ns, kind, member.name, member.member_id, "", row, sure, details)
@@ -209,6 +223,8 @@ class GroupState:
             return None
         if last is not None:
             self.decide(last)
+            if last.cause is not None and last.cause.kind in _OTHER_CAUSES:
+                self.recurring.began((last.cause.kind, last.cause.member), last.seen_ns)
         now, self.next = self.next, Rebalance(NOWHERE, -1, 0)
         now.number, now.row, now.seen_ns = number, row, time_ns
         now.unit = "generation" if self.kind == "classic" else "epoch"
@@ -231,7 +247,17 @@ class GroupState:
         """Decide why a generation or epoch began."""
         if now.cause is not None:
             self.tally.take_back(now)
-        now.removed = self._decisions.removed(now)
+        removals = self._decisions.removals(now)
+        now.removals = [each.cause for each in removals]
+        now.removed = []
+        for member, cause, heard_ns in removals:
+            words = cause.words.removeprefix(f"{member.name} ")
+            keep(now.removed, Change(member.name, words, heard_ns or now.start_ns, now.row))
+            if heard_ns:
+                now.idle.setdefault(member.name, heard_ns)
+            if member.gone is None:
+                member.gone, member.gone_ns = cause.kind, heard_ns
+                self.went(member, now.seen_ns)
         now.cause = self._decisions.cause(now)
         self.tally.decided(now)
 

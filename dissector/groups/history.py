@@ -59,9 +59,18 @@ class GroupHistory:
     @property
     def rebalances(self) -> list[Rebalance]:
         """The generations or epochs that are kept, their causes decided."""
+        self.decide()
+        return self._state.kept
+
+    def decide(self) -> None:
+        """Decide why the last generation or epoch began, as far as that is known by now."""
         if self._state.kept:
             self._state.decide(self._state.kept[-1])
-        return self._state.kept
+
+    @property
+    def loops(self) -> int:
+        """How many events came again so often that the group is in a loop; 0 if it is not."""
+        return self._state.recurring.count
 
     @property
     def rest(self) -> Rebalance:

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from typing import Final, NamedTuple
 
 from dissector.core.text import counted, rough_duration
-from dissector.groups.causes import ARRIVALS, DEPARTURES, WORDS, CauseKind
+from dissector.groups.causes import ARRIVALS, DEPARTURES, WORDS, CauseKind, seemingly
 from dissector.groups.history import GroupHistory
 from dissector.groups.tally import CauseKey, CauseTally
 from dissector.protocol.schema.error_codes import ErrorCode
@@ -144,8 +144,7 @@ def _why(kind: CauseKind, keys: Sequence[CauseKey], tally: CauseTally) -> str:
     known = WORDS[kind]
     reasons = [key.reason for key in keys if key.reason and known.names_reason]
     why = (reasons[0] if reasons else known.because).rstrip(". ")
-    if kind is CauseKind.POLL_TIMEOUT and not all(key.sure for key in keys):
-        why = f"{why}, it seems"
+    why += seemingly(kind, sure=all(key.sure for key in keys))
     details = tally.details(keys[0]) if keys and kind not in ARRIVALS else ""
     return f"{why} ({details})" if why and details else why or details
 
