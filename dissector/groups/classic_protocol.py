@@ -21,7 +21,6 @@ class ClassicProtocol:
         self._state = state
 
     def join(self, row: int, event: GroupEvent) -> None:
-        said = event.said
         """A member joins, or joins again."""
         said = event.said
         if said.error in STEPS or not event.done_ns:

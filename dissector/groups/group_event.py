@@ -88,6 +88,14 @@ class GroupEvent(NamedTuple):
     """When the response came; 0 without one."""
     said: GroupFields
 
+    @classmethod
+    def restored(cls, event: "GroupEvent") -> "GroupEvent":
+        """Return an event whose tuples lost their names on their way through a table."""
+        if isinstance(event.said, GroupFields):
+            return event
+        said = GroupFields(*event.said)
+        return event._replace(said=said._replace(departures=tuple(Departure(*each) for each in said.departures)))
+
 
 def group_fields(
     api: int, version: int, request: Mapping[str, Any], response: Mapping[str, Any]

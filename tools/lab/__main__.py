@@ -1,5 +1,6 @@
 """`python -m tools.lab [NAME…]`: record the captures again, all or the named ones."""
 
+import gzip
 import json
 import shutil
 import subprocess
@@ -62,6 +63,7 @@ def kept(scenario: Scenario, capture: Path, logged: list[str], failure: str) -> 
     entries = list(request_log.exchanges(logged, scenario.ports))
     if capture.parent.name == REBALANCES:
         group_log.write(capture.with_suffix(".group.log"), logged)
+        capture = compressed(capture)
     else:
         request_log.write(capture.with_suffix(".broker.ndjson"), entries)
     provenance = {
@@ -73,13 +75,21 @@ def kept(scenario: Scenario, capture: Path, logged: list[str], failure: str) -> 
         provenance["until"] = "every node had stopped"
     if logins := request_log.logins(logged):
         provenance["logins"] = logins
-    capture.with_suffix(".provenance.json").write_text(json.dumps(provenance) + "\n")
+    (PCAPS / f"{scenario.name}.provenance.json").write_text(json.dumps(provenance) + "\n")
     apis = Counter(str(request_log.condensed(entry)["api"]) for entry in entries)
     size = capture.stat().st_size
     note = " TOO LARGE" if size > LARGEST else ""
     if failure:
         note += f" CLIENT FAILED: {failure[-600:]}"
     return f"{scenario.name:30} {size:>8,} bytes {len(entries):>5} exchanges {len(apis):>3} APIs{note}"
+
+
+def compressed(capture: Path) -> Path:
+    """Compress a capture, the same bytes for the same packets: minutes of heartbeats are alike."""
+    packed = capture.with_name(f"{capture.name}.gz")
+    packed.write_bytes(gzip.compress(capture.read_bytes(), mtime=0))
+    capture.unlink()
+    return packed
 
 
 def run_client(command: list[str], seconds: int = CLIENT_SECONDS) -> str:

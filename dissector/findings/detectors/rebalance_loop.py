@@ -75,6 +75,7 @@ class RebalanceLoop(Aggregator[GroupEvent]):
 
     def add(self, row: int, observed: GroupEvent) -> None:
         """Fold an event; report a loop once, and update it."""
+        observed = GroupEvent.restored(observed)
         self._history.add(row, observed)
         if observed.said.leads:
             self._history.decide()
