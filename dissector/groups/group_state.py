@@ -197,7 +197,7 @@ class GroupState:
             words = f"was fenced: {error_name(code)}"
             self.tally.refused(member.name, code)
         elif code == ErrorCode.NOT_COORDINATOR:
-            words = "heard NOT_COORDINATOR: the group's coordinator moved"
+            words = "heard NOT_COORDINATOR: another broker is the coordinator"
         else:
             words = f"was refused: {error_name(code)}"
             self.tally.refused(member.name, code)
