@@ -148,9 +148,12 @@ def join_kind(reason: str) -> CauseKind | None:
     return known if reason else None
 
 
+_INFERRED: Final = frozenset((CauseKind.POLL_TIMEOUT, CauseKind.UNSUBSCRIBED, CauseKind.SESSION_TIMEOUT))
+
+
 def seemingly(kind: CauseKind, *, sure: bool) -> str:
     """Return what is added to a cause that was inferred from what came later."""
-    return "" if sure or kind not in (CauseKind.POLL_TIMEOUT, CauseKind.UNSUBSCRIBED) else ", it seems"
+    return "" if sure or kind not in _INFERRED else ", it seems"
 
 
 @dataclass(frozen=True, slots=True)

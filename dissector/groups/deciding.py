@@ -55,8 +55,8 @@ class Decisions:
                 True,
                 ", ".join(filter(None, (since, limit))),
             )
-        if not self.hears_all and member.beat_ms <= 0:
-            return CauseKind.SESSION_TIMEOUT, True, limit
+        if not self.hears_all:
+            return CauseKind.SESSION_TIMEOUT, False, limit
         silent = seen_ns - heard_ns if heard_ns else 0
         allowed = max(member.session_ms * MILLISECOND * (1 - NEARLY), MISSED_BEATS * member.beat_ms * MILLISECOND, 0)
         if heard_ns and silent < allowed:
@@ -71,7 +71,7 @@ class Decisions:
         gone = set(now.confirmed)
         if now.listed:
             gone |= now.previous - now.listed - now.departed - set(now.stops)
-        elif now.unit == "epoch" and not any(each.time_ns <= now.seen_ns for each in now.triggers):
+        elif self.hears_all and now.unit == "epoch" and not any(each.time_ns <= now.seen_ns for each in now.triggers):
             gone |= self._silent(now)
         found = []
         for each in sorted(gone):

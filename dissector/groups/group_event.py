@@ -120,6 +120,11 @@ def group_fields(
         yield fields._replace(generation=_number(generation))
 
 
+def is_steady(said: GroupFields) -> bool:
+    """Whether a heartbeat with an epoch changes nothing: the member goes on in its epoch."""
+    return said.error == 0 and 0 < said.generation == said.now and not said.topics_key
+
+
 def _join(fields: GroupFields, version: int, request: Mapping[str, Any], response: Mapping[str, Any]) -> GroupFields:
     members = tuple(
         (_text(each, "member_id"), _instance(each)) for each in response.get("members") or [] if isinstance(each, dict)

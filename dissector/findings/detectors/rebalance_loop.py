@@ -5,16 +5,20 @@ from typing import ClassVar, Final
 from dissector.core.arrays import Bool
 from dissector.core.finding import Severity
 from dissector.findings.explanation import Explanation
+from dissector.findings.framework.context import FindingContext
 from dissector.findings.framework.decoded_exchange import DecodedExchange
 from dissector.findings.framework.detector import Aggregator
 from dissector.findings.framework.examined_rows import ExaminedRows
-from dissector.findings.framework.extractor import Extractor, Scope
+from dissector.findings.framework.extractor import Extractor, ObservationSink, Scope
 from dissector.findings.framework.open_findings import FindingSink, OpenFinding
-from dissector.groups.group_event import EPOCH_APIS, GroupEvent, group_fields
+from dissector.groups.group_event import EPOCH_APIS, GroupEvent, GroupFields, group_fields, is_steady
 from dissector.groups.history import GroupHistory
 from dissector.groups.verdict import verdict
+from dissector.protocol.message import Values
 from dissector.protocol.schema.api_keys import ApiKey
 
+KNOWN: Final = 2_048
+"""Pairs of bodies of which it is known what they say."""
 KEPT: Final = 3
 """Generations that a history keeps here: causes are counted, and decided when the next generation begins."""
 _SAY_WHEN_CLEAN: Final = frozenset((ApiKey.JOIN_GROUP, ApiKey.LEAVE_GROUP, *EPOCH_APIS))
@@ -28,6 +32,11 @@ class GroupExtractor(Extractor):
         ApiKey.OFFSET_COMMIT, ApiKey.JOIN_GROUP, ApiKey.HEARTBEAT, ApiKey.SYNC_GROUP, ApiKey.LEAVE_GROUP, *EPOCH_APIS,
     ))  # fmt: skip
 
+    def __init__(self, context: FindingContext, sink: ObservationSink) -> None:
+        super().__init__(context, sink)
+        self._known: dict[tuple[int, int], tuple[Values, Values, tuple[GroupFields, ...]]] = {}
+        """What bodies say, by their identities; the bodies are kept with it, so that no other gets its identity."""
+
     def needed(self, rows: ExaminedRows, is_clean: Bool) -> Bool:
         """Without an error, a heartbeat or a commit of the classic protocol shows nothing."""
         found: Bool = ~is_clean
@@ -39,12 +48,28 @@ class GroupExtractor(Extractor):
         """Observe an exchange, by the groups that it is about."""
         if exchange.api_key not in _SAY_WHEN_CLEAN and not exchange.errors:
             return
-        for said in group_fields(exchange.api_key, exchange.version, exchange.request, exchange.response):
+        for said in self._said(exchange):
             event = GroupEvent(
                 exchange.api_key, self.context.client_id(exchange.row), self.context.client(exchange.connection),
                 self.context.first_packet(exchange.connection), exchange.request_ns, exchange.response_ns, said,
             )  # fmt: skip
             self.observe((said.group,), exchange.row, exchange.position, event)
+
+    def _said(self, exchange: DecodedExchange) -> tuple[GroupFields, ...]:
+        """Equal bodies are read once, and are the same objects; of a heartbeat that changes nothing there is nothing
+        to say."""
+        request, response = exchange.request, exchange.response
+        known = self._known.get((id(request), id(response)))
+        if known is not None and known[0] is request and known[1] is response:  # not so after a checkpoint
+            return known[2]
+        said = tuple(
+            each for each in group_fields(exchange.api_key, exchange.version, request, response)
+            if exchange.api_key not in EPOCH_APIS or not is_steady(each)
+        )  # fmt: skip
+        if len(self._known) == KNOWN:
+            self._known.clear()
+        self._known[id(request), id(response)] = request, response, said
+        return said
 
 
 class RebalanceLoop(Aggregator[GroupEvent]):
