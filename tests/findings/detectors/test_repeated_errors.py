@@ -73,8 +73,8 @@ def test_a_group_that_does_not_come_to_rest(tmp_path: Path) -> None:
     [(row, finding)] = [each for each in found(tmp_path, talk) if each[1].code == "rebalance-loop"]
     assert row == 12
     assert finding.message.startswith(
-        "group readers rebalanced 6 times in 5.5 s because another member joined, left or was removed 6 times: it is not "
-        "in this capture"
+        "group readers rebalanced 6 times in 5.5 s because another member joined, left or was removed 6 times: it is "
+        "not in this capture"
     )
 
 
