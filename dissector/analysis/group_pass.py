@@ -25,7 +25,7 @@ _KEYS: Final = np.array(sorted(GROUP_APIS), np.int64)
 _QUIET: Final = frozenset((ApiKey.HEARTBEAT,))
 
 
-class Progress(NamedTuple):
+class GroupProgress(NamedTuple):
     """Rows read of all that there are."""
 
     done: int
@@ -49,14 +49,14 @@ class GroupPass:
         """Exchanges of groups beyond `MAX_GROUPS`."""
         self._shared: dict[str, set[str]] = defaultdict(set)
 
-    def steps(self) -> Iterator[Progress]:
+    def steps(self) -> Iterator[GroupProgress]:
         """Read the capture; the histories are complete after the last step."""
         total = len(self._capture)
         found = [self._rows(start, min(start + ROWS_PER_STEP, total)) for start in range(0, total, ROWS_PER_STEP)]
         self._learn_hosts(np.concatenate([*found, np.zeros(0, np.int64)]))
         for at, rows in enumerate(found):
             self._add(rows)
-            yield Progress(min((at + 1) * ROWS_PER_STEP, total), total)
+            yield GroupProgress(min((at + 1) * ROWS_PER_STEP, total), total)
 
     def of_rows(self, rows: Int64) -> set[str]:
         """Return the groups that exchanges are about."""

@@ -157,7 +157,7 @@ def seemingly(kind: CauseKind, *, sure: bool) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Cause:
+class RebalanceCause:
     """Why a generation or epoch began."""
 
     kind: CauseKind

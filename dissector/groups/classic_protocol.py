@@ -6,7 +6,7 @@ from dissector.groups.causes import CauseKind, is_follower, join_kind, leave_kin
 from dissector.groups.group_event import Departure, GroupEvent
 from dissector.groups.group_state import REMOVED, STEPS, GroupState
 from dissector.groups.member import Member
-from dissector.groups.rebalance import MAX_CHANGES, Change, Rebalance, Stop, Trigger, keep
+from dissector.groups.rebalance import MAX_CHANGES, MemberChange, Rebalance, Stop, Trigger, keep
 from dissector.protocol.schema.api_keys import ApiKey
 from dissector.protocol.schema.error_codes import ErrorCode
 
@@ -56,7 +56,7 @@ class ClassicProtocol:
         if trigger is not None and len(now.triggers) < MAX_CHANGES:
             now.triggers.append(trigger)
         if not known and trigger is not None:
-            keep(now.joined, Change(member.name, trigger.words, event.time_ns, row))
+            keep(now.joined, MemberChange(member.name, trigger.words, event.time_ns, row))
         told = now.told.get(member.name)
         if told is not None and not told.rejoined_ns:
             told.rejoined_ns = event.time_ns

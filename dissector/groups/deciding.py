@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import Final, NamedTuple
 
 from dissector.core.text import rough_duration
-from dissector.groups.causes import OTHER_MEMBER, Cause, CauseKind
+from dissector.groups.causes import OTHER_MEMBER, CauseKind, RebalanceCause
 from dissector.groups.member import Member, Roster
 from dissector.groups.rebalance import Rebalance
 
@@ -23,11 +23,11 @@ Closed = Callable[[int], int]
 _EXPLAINED: Final = frozenset((CauseKind.CLOSED, CauseKind.LEFT, CauseKind.POLL_TIMEOUT, CauseKind.ADMIN))
 
 
-class Removal(NamedTuple):
+class MemberRemoval(NamedTuple):
     """A member that is none any more, and has not left."""
 
     member: Member
-    cause: Cause
+    cause: RebalanceCause
     heard_ns: int
     """When it was last heard."""
 
@@ -64,7 +64,7 @@ class Decisions:
         since = f"its last heartbeat came {rough_duration(silent)} before" if heard_ns else ""
         return CauseKind.SESSION_TIMEOUT, True, ", ".join(filter(None, (since, limit)))
 
-    def removals(self, now: Rebalance) -> list[Removal]:
+    def removals(self, now: Rebalance) -> list[MemberRemoval]:
         """Return the members that are none any more without having left."""
         if now.is_first:
             return []
@@ -86,7 +86,7 @@ class Decisions:
             if now.triggers and now.rebalance_ms > 0 and took >= NEARLY * now.rebalance_ms * MILLISECOND:
                 kind, sure = CauseKind.REBALANCE_TIMEOUT, True
                 details = f"the others waited {rough_duration(took)}"
-            found.append(Removal(member, Cause(kind, member.name, "", sure, details), heard_ns))
+            found.append(MemberRemoval(member, RebalanceCause(kind, member.name, "", sure, details), heard_ns))
         return found
 
     def _silent(self, now: Rebalance) -> set[str]:
@@ -97,7 +97,7 @@ class Decisions:
             and now.seen_ns - each.heard_ns > MISSED_BEATS * each.beat_ms * MILLISECOND
         }  # fmt: skip
 
-    def cause(self, now: Rebalance) -> Cause | None:
+    def cause(self, now: Rebalance) -> RebalanceCause | None:
         """Return why a generation or epoch began: what came first, of all that may begin one."""
         if now.is_first and not now.triggers:
             return None
@@ -115,6 +115,6 @@ class Decisions:
         strangers = sorted(now.listed - now.previous - set(now.stops))
         if now.listed and strangers:
             names = ", ".join(self.roster.of_list(each, "").name for each in strangers[:3])
-            return Cause(CauseKind.JOINED, names, "", True, "its own exchanges are not in this capture")
+            return RebalanceCause(CauseKind.JOINED, names, "", True, "its own exchanges are not in this capture")
         kind = CauseKind.UNSEEN if now.unit == "generation" else CauseKind.UNSEEN_EPOCH
-        return Cause(kind, OTHER_MEMBER, "", False)
+        return RebalanceCause(kind, OTHER_MEMBER, "", False)

@@ -4,7 +4,7 @@ from dissector.groups.causes import ARRIVALS, CauseKind
 from dissector.groups.group_event import NOWHERE, GroupEvent
 from dissector.groups.group_state import REMOVED, STEPS, GroupState
 from dissector.groups.member import Member
-from dissector.groups.rebalance import MAX_CHANGES, Change, Trigger, keep
+from dissector.groups.rebalance import MAX_CHANGES, MemberChange, Trigger, keep
 from dissector.protocol.schema.field_enums import GroupMemberEpoch
 
 
@@ -34,7 +34,7 @@ class EpochProtocol:
             member.is_away, member.gone_ns = True, event.time_ns
             keep(
                 self._state.next.noted,
-                Change(member.name, "left for a while, its instance id stays", event.time_ns, row),
+                MemberChange(member.name, "left for a while, its instance id stays", event.time_ns, row),
             )
         elif said.now != NOWHERE:
             self._goes_on(row, event, member)
@@ -53,7 +53,7 @@ class EpochProtocol:
         if trigger is not None:
             self._state.next.triggers.append(trigger)
             if trigger.kind in ARRIVALS:
-                keep(self._state.next.joined, Change(member.name, trigger.words, event.time_ns, row))
+                keep(self._state.next.joined, MemberChange(member.name, trigger.words, event.time_ns, row))
         self._state.begin(said.now, row, event.done_ns)
         now = self._state.kept[-1]
         if said.now == now.number and len(now.reached) < MAX_CHANGES:
@@ -72,7 +72,9 @@ class EpochProtocol:
         before = self._state.roster.before(member)
         is_static = event.said.instance and before is not None and before.is_away
         if is_static or member.is_away:
-            keep(self._state.next.noted, Change(member.name, "came back with its instance id", event.time_ns, row))
+            keep(
+                self._state.next.noted, MemberChange(member.name, "came back with its instance id", event.time_ns, row)
+            )
             if before is not None:
                 before.gone = CauseKind.CLOSED
             return None

@@ -16,7 +16,7 @@ from dissector.groups.causes import ARRIVALS, DEPARTURES, CauseKind
 from dissector.groups.deciding import MILLISECOND, NEARLY, Closed, Decisions
 from dissector.groups.group_event import NOWHERE, GroupEvent
 from dissector.groups.member import Member, Roster
-from dissector.groups.rebalance import MAX_CHANGES, Change, Rebalance, Told, Trigger, keep
+from dissector.groups.rebalance import MAX_CHANGES, MemberChange, Rebalance, Told, Trigger, keep
 from dissector.groups.recurring import Recurrences
 from dissector.groups.tally import CauseTally
 from dissector.protocol.schema.error_codes import ErrorCode
@@ -97,7 +97,7 @@ class GroupState:
             now.previous.discard(holder.member_id)
             words = words if holder.name == member.name else f"took over the instance id of {holder.name}"
         self.tally.static_returns += 1
-        keep(now.noted, Change(member.name, words, event.time_ns, row))
+        keep(now.noted, MemberChange(member.name, words, event.time_ns, row))
 
     def _came_back(self, gone: Member, event: GroupEvent) -> None:
         """A member that left without a reason, and comes back on the same connection, was not closed."""
@@ -145,7 +145,7 @@ class GroupState:
         target.departed.add(member.member_id)
         target.previous.discard(member.member_id)
         target.idle[member.name] = event.time_ns
-        keep(target.left, Change(member.name, reason, event.time_ns, row))
+        keep(target.left, MemberChange(member.name, reason, event.time_ns, row))
         self.went(member, event.time_ns)
 
     def went(self, member: Member, time_ns: int) -> None:
@@ -163,7 +163,7 @@ class GroupState:
         target.confirmed.add(member.member_id)
         kind, sure, details = self._decisions.removal(member, heard_ns, event.time_ns)
         words = f"heard {error_name(event.said.error)}"
-        keep(target.noted, Change(member.name, words, event.time_ns, row))
+        keep(target.noted, MemberChange(member.name, words, event.time_ns, row))
         member.gone, member.gone_ns = kind, heard_ns or event.time_ns
         self.went(member, event.time_ns)
         if found is None:
@@ -203,7 +203,7 @@ class GroupState:
             self.tally.refused(member.name, code)
         notes = (self.kept[-1] if self.kept else self.next).noted
         if not notes or (notes[-1].member, notes[-1].words) != (member.name, words):
-            keep(notes, Change(member.name, words, event.time_ns, row))
+            keep(notes, MemberChange(member.name, words, event.time_ns, row))
 
     def coordinator(self, row: int, event: GroupEvent) -> None:
         node = event.said.node
@@ -212,7 +212,8 @@ class GroupState:
         if self.node not in (NOWHERE, node):
             words = f"moved from node {self.node} to node {node}"
             keep(
-                (self.kept[-1] if self.kept else self.next).noted, Change("the coordinator", words, event.time_ns, row)
+                (self.kept[-1] if self.kept else self.next).noted,
+                MemberChange("the coordinator", words, event.time_ns, row),
             )
         self.node = node
 
@@ -252,7 +253,7 @@ class GroupState:
         now.removed = []
         for member, cause, heard_ns in removals:
             words = cause.words.removeprefix(f"{member.name} ")
-            keep(now.removed, Change(member.name, words, heard_ns or now.start_ns, now.row))
+            keep(now.removed, MemberChange(member.name, words, heard_ns or now.start_ns, now.row))
             if heard_ns:
                 now.idle.setdefault(member.name, heard_ns)
             if member.gone is None:

@@ -3,14 +3,14 @@
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
-from dissector.groups.causes import Cause, CauseKind
+from dissector.groups.causes import CauseKind, RebalanceCause
 from dissector.groups.group_event import NOWHERE
 
 MAX_CHANGES: Final = 1_000
 """What is kept of each kind in a generation."""
 
 
-class Change(NamedTuple):
+class MemberChange(NamedTuple):
     """What a member did, or what was done to it."""
 
     member: str
@@ -34,9 +34,9 @@ class Trigger(NamedTuple):
     after: CauseKind | None = None
 
     @property
-    def cause(self) -> Cause:
+    def cause(self) -> RebalanceCause:
         """The trigger as the cause of the rebalance."""
-        return Cause(self.kind, self.member, self.reason, self.sure, self.details, self.after)
+        return RebalanceCause(self.kind, self.member, self.reason, self.sure, self.details, self.after)
 
     @property
     def words(self) -> str:
@@ -88,12 +88,12 @@ class Rebalance:
     cooperative: bool = False
     triggers: list[Trigger] = field(default_factory=list)
     told: dict[str, Told] = field(default_factory=dict)
-    joined: list[Change] = field(default_factory=list)
-    left: list[Change] = field(default_factory=list)
-    removed: list[Change] = field(default_factory=list)
-    removals: list[Cause] = field(default_factory=list)
+    joined: list[MemberChange] = field(default_factory=list)
+    left: list[MemberChange] = field(default_factory=list)
+    removed: list[MemberChange] = field(default_factory=list)
+    removals: list[RebalanceCause] = field(default_factory=list)
     """Why each of `removed` was."""
-    noted: list[Change] = field(default_factory=list)
+    noted: list[MemberChange] = field(default_factory=list)
     """Refusals, fenced members, coordinators that moved, static members that came back."""
     stops: dict[str, Stop] = field(default_factory=dict)
     """By member id."""
@@ -112,7 +112,7 @@ class Rebalance:
     """Ids of members that left by themselves."""
     rebalance_ms: int = NOWHERE
     """The longest time that a member may take to rejoin."""
-    cause: Cause | None = None
+    cause: RebalanceCause | None = None
 
     @property
     def start_ns(self) -> int:
@@ -148,7 +148,7 @@ class Rebalance:
         return {member: end - since for member, since in self.idle.items() if end > since}
 
 
-def keep(changes: list[Change], change: Change) -> None:
+def keep(changes: list[MemberChange], change: MemberChange) -> None:
     """Add a change, up to a bound."""
     if len(changes) < MAX_CHANGES:
         changes.append(change)

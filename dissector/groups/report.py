@@ -5,7 +5,7 @@ from typing import Any, Final, NamedTuple
 
 from dissector.core.text import counted, rough_duration
 from dissector.groups.history import GroupHistory
-from dissector.groups.rebalance import Change, Rebalance
+from dissector.groups.rebalance import MemberChange, Rebalance
 from dissector.groups.verdict import verdict
 
 MOST_MEMBERS: Final = 6
@@ -78,7 +78,7 @@ def _changes(rebalance: Rebalance) -> Iterator[ReportLine]:
             yield ReportLine(each.time_ns, words, each.row)
 
 
-def _left(change: Change) -> str:
+def _left(change: MemberChange) -> str:
     return f"left: {change.words}" if change.words else "left"
 
 
@@ -183,14 +183,14 @@ def _generation(rebalance: Rebalance) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def _named(rebalance: Rebalance) -> Sequence[tuple[str, Sequence[Change]]]:
+def _named(rebalance: Rebalance) -> Sequence[tuple[str, Sequence[MemberChange]]]:
     return (
         ("joined", rebalance.joined), ("left", rebalance.left), ("removed", rebalance.removed),
         ("noted", rebalance.noted),
     )  # fmt: skip
 
 
-def _change(change: Change, what: str) -> dict[str, Any]:
+def _change(change: MemberChange, what: str) -> dict[str, Any]:
     return {
         "what": what, "member": change.member, "words": change.words or None, "time_ns": change.time_ns,
         "number": change.row + 1,

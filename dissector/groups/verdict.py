@@ -42,7 +42,7 @@ class CausePart(NamedTuple):
     sure: bool
 
 
-class Verdict(NamedTuple):
+class GroupVerdict(NamedTuple):
     """What to say of a group."""
 
     sentence: str
@@ -50,7 +50,7 @@ class Verdict(NamedTuple):
     """Its causes, those of the most rebalances first."""
 
 
-def verdict(history: GroupHistory) -> Verdict:
+def verdict(history: GroupHistory) -> GroupVerdict:
     """Return the verdict on a group as far as it is known. Texts of the wire are not cleaned."""
     known = history.rebalances
     parts = tuple(cause_parts(history.tally))
@@ -61,8 +61,8 @@ def verdict(history: GroupHistory) -> Verdict:
         back = history.tally.static_returns
         after = f", although static members came back {_times(back)}" if back else ""
         after += f"; {refusals}" if refusals else ""
-        return Verdict(f"{history.group} did not rebalance{where}{after}", parts)
-    return Verdict(f"{history.group} {rebalanced(history.tally, parts, refusals)}", parts)
+        return GroupVerdict(f"{history.group} did not rebalance{where}{after}", parts)
+    return GroupVerdict(f"{history.group} {rebalanced(history.tally, parts, refusals)}", parts)
 
 
 def rebalanced(tally: CauseTally, parts: Sequence[CausePart], refusals: str = "") -> str:
@@ -86,7 +86,7 @@ def rebalanced(tally: CauseTally, parts: Sequence[CausePart], refusals: str = ""
 def cause_parts(tally: CauseTally) -> list[CausePart]:
     """Return the causes of a group, those of the most rebalances first. A member that comes back belongs to the cause
     for which it had gone."""
-    groups: dict[tuple[CauseKind, str], _Group] = defaultdict(_Group)
+    groups: dict[tuple[CauseKind, str], _ToldTogether] = defaultdict(_ToldTogether)
     for key, count in tally.causes.items():
         if count <= 0:
             continue
@@ -100,7 +100,7 @@ def cause_parts(tally: CauseTally) -> list[CausePart]:
     return sorted(found, key=lambda each: -each.rebalances)
 
 
-class _Group:
+class _ToldTogether:
     """What is told together."""
 
     def __init__(self) -> None:
@@ -124,7 +124,7 @@ def _repeats(tally: CauseTally, member: str, kind: CauseKind) -> bool:
     return went > (2 if kind in _RESTARTS else 1)
 
 
-def _part(kind: CauseKind, group: _Group, tally: CauseTally) -> CausePart:
+def _part(kind: CauseKind, group: _ToldTogether, tally: CauseTally) -> CausePart:
     went, came = group.members, group.returns
     names = tuple(went)
     is_restart = kind in _RESTARTS and len(came) > 1 and len(names) > 1
