@@ -96,7 +96,8 @@ class GroupState:
             holder.gone, holder.gone_ns = CauseKind.CLOSED, event.time_ns
             now.previous.discard(holder.member_id)
             words = words if holder.name == member.name else f"took over the instance id of {holder.name}"
-        self.tally.static_returns += 1
+        if holder is None or holder.name == member.name:
+            self.tally.static_returns += 1
         keep(now.noted, MemberChange(member.name, words, event.time_ns, row))
 
     def _came_back(self, gone: Member, event: GroupEvent) -> None:

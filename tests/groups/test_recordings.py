@@ -34,7 +34,7 @@ WORDS = {
     "removed": ["worker-b was removed by an admin client and came back: moved to another cluster"],
     "rolling-restart": ["3 members (worker-0, worker-1, worker-2) left and came back: a rolling restart"],
     "rolling-restart-static": ["static members came back 3 times without a rebalance"],
-    "same-instance": ["worker-a was fenced (FENCED_INSTANCE_ID)"],
+    "same-instance": ["did not rebalance in generation 1; worker-a was fenced (FENCED_INSTANCE_ID)"],
     "same-instance-kip848": ["worker-b was refused (UNRELEASED_INSTANCE_ID)"],
     "static-restart-too-slow": ["worker-0 was removed and came back: it has a group.instance.id, and was away"],
     "subscription": ["worker-b changed its subscription: now orders, refunds"],
