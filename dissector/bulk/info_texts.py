@@ -26,6 +26,8 @@ from dissector.exchange.info_column import (
     MAX_TOPICS,
     PARTITION_ARRAYS,
     PARTITION_NUMBERS,
+    REASON,
+    REASON_ARRAY,
     SUBJECT_ARRAYS,
     SUBJECTS,
     TOPIC_ARRAYS,
@@ -215,8 +217,10 @@ def _is_shown(column: ColumnPlan) -> bool:
     if column.path[0] != "body" or len(column.path) == 1 or column.part is Part.UNKNOWN_TAGS:
         return False
     _, top, *inner = column.path
-    if top in SUBJECTS:
+    if top in SUBJECTS or top == REASON:
         return not inner
+    if top == REASON_ARRAY:
+        return inner in ([], [REASON])
     if top in SUBJECT_ARRAYS:
         return not inner or inner == ["group_id"]
     if top not in TOPIC_ARRAYS:

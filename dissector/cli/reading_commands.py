@@ -184,3 +184,38 @@ def stats(
     from dissector.cli.stats import stats as run
 
     return run(files, by, form, filter, plot=plot, connections=connections, options=options, cluster=cluster)
+
+
+@command(
+    reading_commands,
+    "groups",
+    epilog=examples(
+        {
+            "why groups rebalance, each generation": "kdissect groups samples/rebalance.pcapng",
+            "one group": "kdissect groups samples/rebalance.pcapng -Y 'group == restless-readers'",
+        }
+    ),
+)
+def groups(
+    files: CaptureFiles,
+    *,
+    form: Annotated[StatsFormat, typer.Option("--format", "-f", help="Text, or one JSON object per group.")] = (
+        StatsFormat.TEXT
+    ),
+    filter: Annotated[
+        str | None,
+        typer.Option(
+            "-Y",
+            metavar="FILTER",
+            help='Only groups that a matching exchange is about, each whole: "group == billing".',
+        ),
+    ] = None,
+    options: CaptureOptions,
+) -> int:
+    """Print why groups rebalance: a verdict on each, then its generations or epochs.
+
+    Each with who joined, left or was removed, the reason on the wire, what the others did, how long nobody consumed.
+    """
+    from dissector.cli.groups import groups as run
+
+    return run(files, form, filter, options=options)

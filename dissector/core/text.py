@@ -53,6 +53,21 @@ def duration(ns: int) -> str:
     return f"{ns / 1_000_000_000:.3f} s"
 
 
+def rough_duration(ns: int) -> str:
+    """Format nanoseconds for a sentence: ``15 ms``, ``1.3 s``, ``45 s``, ``5 min``, ``15 min 40 s``."""
+    if ns < 0:
+        return f"-{rough_duration(-ns)}"
+    if ns < 1_000_000_000:
+        return f"{round(ns / 1_000_000)} ms"
+    tenths = round(ns / 100_000_000)
+    if tenths < 100:
+        return f"{tenths // 10}.{tenths % 10} s" if tenths % 10 else f"{tenths // 10} s"
+    minutes, seconds = divmod(round(ns / 1_000_000_000), 60)
+    if minutes < 2:
+        return f"{60 * minutes + seconds} s"
+    return f"{minutes:,} min {seconds} s" if seconds else f"{minutes:,} min"
+
+
 def size(count: int) -> str:
     """Format a count of bytes, in four characters or fewer where possible: ``142``, ``8.1k``, ``3.2M``."""
     if count < 1_000:

@@ -26,6 +26,9 @@ PARTITION_ARRAYS: Final = ("partitions", "partition_data", "partition_responses"
 PARTITION_NUMBERS: Final = ("partition_index", "index", "partition", "partition_id")
 SUBJECTS: Final = ("group_id", "transactional_id", "key", "member_id", "mechanism", "client_software_name")
 SUBJECT_ARRAYS: Final = ("groups", "coordinator_keys", "group_ids", "groups_names", "transactional_ids")
+REASON: Final = "reason"
+"""Why a member joins or leaves its group (KIP-800), at the top or of each of `REASON_ARRAY`."""
+REASON_ARRAY: Final = "members"
 ERROR_CODES: Final = frozenset(
     ("error_code", "partition_error_code", "topic_config_error_code", "acknowledge_error_code")
 )
@@ -116,12 +119,21 @@ def _subjects(request: ExchangeMessage | None) -> list[str]:
     shown = _shown_fields(request.layout.body, request.layout.body_version)
     subject, several = _first(request.body, shown.subjects), _first(request.body, shown.subject_arrays)
     if isinstance(subject, str):
-        return [subject]
+        return [subject, *_reasons(request.body)]
     if not isinstance(several, list):
         return []
     first = several[0].get("group_id") if isinstance(several[0], dict) else several[0]
     more = f" +{len(several) - 1}" if len(several) > 1 else ""
     return [f"{first}{more}"] if isinstance(first, str) else []
+
+
+def _reasons(body: Values) -> list[str]:
+    """The reasons of members, each once."""
+    members = body.get(REASON_ARRAY)
+    several = [each.get(REASON) for each in members if isinstance(each, dict)] if isinstance(members, list) else []
+    found = dict.fromkeys(each for each in (body.get(REASON), *several) if isinstance(each, str) and each)
+    more = [f"+{len(found) - MAX_TOPICS} reasons"] if len(found) > MAX_TOPICS else []
+    return [*list(found)[:MAX_TOPICS], *more]
 
 
 def fetch_session_words(fetched: Mapping[str, Sequence[int]] | None, more: int = 0) -> str:

@@ -12,6 +12,7 @@ from typing import Final
 
 from dissector.core.expansion import LISTED, RUN
 from dissector.exchange.field_paths import SIDES, STRUCT, FieldPlace, Path, found, places
+from dissector.exchange.info_column import REASON
 from dissector.exchange.model import Exchange, ExchangeMessage
 from dissector.protocol.schema.error_codes import ErrorCode
 from dissector.protocol.schema.field_enums import CoordinatorType
@@ -127,6 +128,15 @@ def _groups(message: ExchangeMessage, values: Iterable[object]) -> Iterable[obje
     return values if message.body.get(_KEY_TYPE, CoordinatorType.GROUP) == CoordinatorType.GROUP else ()
 
 
+def _is_reason(place: FieldPlace) -> bool:
+    return place.path[-1] == REASON and place.message in ("JoinGroupRequest", "LeaveGroupRequest")
+
+
+def _reasons(_message: ExchangeMessage, values: Iterable[object]) -> Iterable[object]:
+    """Members that say nothing have an empty reason."""
+    return [value for value in values if value]
+
+
 ERROR: Final = MessageSubject(_is_error, _errors)
 
 
@@ -151,3 +161,4 @@ class _SessionPartitions:
 TOPIC: Final = MessageSubject(_is_topic, _topics, lambda exchange: exchange.fetched or ())
 PARTITION: Final = MessageSubject(_is_partition, more=_SessionPartitions())
 GROUP: Final = MessageSubject(_is_group, _groups, beside=_KEY_TYPE)
+REASON_OF_MEMBER: Final = MessageSubject(_is_reason, _reasons)

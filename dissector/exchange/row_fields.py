@@ -13,7 +13,7 @@ from typing import Final
 from dissector.core.finding import Severity
 from dissector.exchange.connection_fields import CONNECTION_FIELDS, TLS_FIELDS
 from dissector.exchange.index_rows import IndexRows
-from dissector.exchange.message_subjects import ERROR, GROUP, PARTITION, TOPIC, MessageSubject
+from dissector.exchange.message_subjects import ERROR, GROUP, PARTITION, REASON_OF_MEMBER, TOPIC, MessageSubject
 from dissector.exchange.model import UNKNOWN_API, Exchange, ExchangeRow
 from dissector.exchange.row_field import FieldType, FromExchange, RowField, Value, joined
 from dissector.index.exchange_table import KIND_NAMES
@@ -233,6 +233,11 @@ _FIELDS: Final = (
     RowField(
         "group", "any consumer group, by name", FieldType.TEXT, "Group",
         _subject(GROUP), of_exchanges=True, compared=GROUP.of, subject=GROUP, has_several_values=True,
+    ),
+    RowField(
+        "reason", "why a member joins or leaves its group, as it says", FieldType.TEXT, "Reason",
+        _subject(REASON_OF_MEMBER), of_exchanges=True, compared=REASON_OF_MEMBER.of, subject=REASON_OF_MEMBER,
+        has_several_values=True,
     ),
     *TLS_FIELDS,
     RowField(

@@ -16,7 +16,7 @@ from tests.findings.conversations import troubles
 pytestmark = pytest.mark.slow
 
 EXPECTED = {
-    "encoder": [(16, "slow"), (115, "rebalance-loop")],
+    "encoder": [(16, "slow"), (107, "rebalance-loop")],
     "franz-go": [(1, "version-stepped-down")],
     "java-admin": [(54, "error-storm")],
     "kafka-python-as-0.11": [(row, "version-not-offered") for row in (48, 55, 57, 59)],

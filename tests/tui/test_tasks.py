@@ -61,7 +61,7 @@ TASKS: Final = (
     Task("Show times in UTC", "java", "t t t", "UTC time of day"),
     Task("Export two exchanges as a capture", "java", "m j m x enter enter enter enter", f"wrote {WRITTEN}",
          lambda _: Path(WRITTEN).is_file()),
-    Task("Find out why a group rebalances", "trouble-rebalance-loop", "L", "restarts-0 leaves, restarts-1 joins"),
+    Task("Find out why a group rebalances", "trouble-rebalance-loop", "L", "restarts-0 left: its consumer was closed"),
     Task("See which clients get errors, and when", "trouble-rebalance-loop", "F enter", "restarts-4"),
     Task("See who talks to whom, in order", "java-classic", "D", "node 1"),
     Task("Follow a partition to its next exchange", "java-classic", "2 0 G J enter", "java-classic[",

@@ -1,5 +1,6 @@
 """`python -m tools.lab [NAME…]`: record the captures again, all or the named ones."""
 
+import gzip
 import json
 import shutil
 import subprocess
@@ -11,15 +12,14 @@ from datetime import UTC, datetime
 from itertools import groupby
 from pathlib import Path
 
-from tools.lab import key_log, request_log
+from tools.lab import group_log, key_log, request_log
 from tools.lab.node import Cluster
-from tools.lab.scenarios import CARRIED, ENCRYPTED, MISTAKES, SCENARIOS, Scenario
+from tools.lab.scenarios import CARRIED, CLIENT_SECONDS, ENCRYPTED, MISTAKES, REBALANCES, SCENARIOS, Scenario
 from tools.lab.sniffer import QUIET_SECONDS, Sniffer, tool
 from tools.lab.tools import ROOT, MissingToolError, broker_classpath, classpath, client_version
 
 PCAPS = ROOT / "pcaps"
 LARGEST = 300_000
-CLIENT_SECONDS = 120
 
 
 def record(scenario: Scenario, cluster: Cluster, jars: str) -> str:
@@ -30,7 +30,7 @@ def record(scenario: Scenario, cluster: Cluster, jars: str) -> str:
     starts = {log: log.stat().st_size for log in cluster.logs}
     secrets = scenario.key_log.stat().st_size if scenario.key_log.exists() else 0
     with Sniffer(capture, scenario.ports):
-        failure = failure or run_client(command)
+        failure = failure or run_client(command, scenario.seconds)
     if capture.parent.name == ENCRYPTED:
         key_log.inject(capture, key_log.of_capture(capture, scenario.key_log.read_bytes()[secrets:]))
     logged = [line for log, start in starts.items() for line in request_log.lines(log, start)]
@@ -41,7 +41,7 @@ def warmed(scenario: Scenario, jars: str) -> str:
     """Run what comes before any recording, until its last connections end; return its error output if it failed."""
     if scenario.before is None:
         return ""
-    failure = run_client(scenario.before(jars))
+    failure = run_client(scenario.before(jars), scenario.seconds)
     time.sleep(QUIET_SECONDS)
     return failure
 
@@ -52,7 +52,7 @@ def record_whole(scenario: Scenario, cluster: Cluster, jars: str) -> str:
     command = scenario.command(jars)
     with Sniffer(capture, scenario.ports):
         cluster.start()
-        failure = run_client(command)
+        failure = run_client(command, scenario.seconds)
         cluster.stop()
     logged = [line for log in cluster.logs for line in request_log.lines(log, 0)]
     return kept(scenario, capture, logged, failure)
@@ -61,7 +61,11 @@ def record_whole(scenario: Scenario, cluster: Cluster, jars: str) -> str:
 def kept(scenario: Scenario, capture: Path, logged: list[str], failure: str) -> str:
     """Write what goes beside a capture; a line for the summary."""
     entries = list(request_log.exchanges(logged, scenario.ports))
-    request_log.write(capture.with_suffix(".broker.ndjson"), entries)
+    if capture.parent.name == REBALANCES:
+        group_log.write(capture.with_suffix(".group.log"), logged)
+        capture = compressed(capture)
+    else:
+        request_log.write(capture.with_suffix(".broker.ndjson"), entries)
     provenance = {
         "capture": capture.name, "client": scenario.client, "client_version": client_version(scenario.client),
         "broker": "Apache Kafka", "broker_version": scenario.plan.release, "scenario": scenario.words,
@@ -71,7 +75,7 @@ def kept(scenario: Scenario, capture: Path, logged: list[str], failure: str) -> 
         provenance["until"] = "every node had stopped"
     if logins := request_log.logins(logged):
         provenance["logins"] = logins
-    capture.with_suffix(".provenance.json").write_text(json.dumps(provenance) + "\n")
+    (PCAPS / f"{scenario.name}.provenance.json").write_text(json.dumps(provenance) + "\n")
     apis = Counter(str(request_log.condensed(entry)["api"]) for entry in entries)
     size = capture.stat().st_size
     note = " TOO LARGE" if size > LARGEST else ""
@@ -80,12 +84,20 @@ def kept(scenario: Scenario, capture: Path, logged: list[str], failure: str) -> 
     return f"{scenario.name:30} {size:>8,} bytes {len(entries):>5} exchanges {len(apis):>3} APIs{note}"
 
 
-def run_client(command: list[str]) -> str:
+def compressed(capture: Path) -> Path:
+    """Compress a capture, the same bytes for the same packets: minutes of heartbeats are alike."""
+    packed = capture.with_name(f"{capture.name}.gz")
+    packed.write_bytes(gzip.compress(capture.read_bytes(), mtime=0))
+    capture.unlink()
+    return packed
+
+
+def run_client(command: list[str], seconds: int = CLIENT_SECONDS) -> str:
     """Run it to its end; return its error output if it failed, else an empty text."""
     try:
-        done = subprocess.run(command, capture_output=True, text=True, timeout=CLIENT_SECONDS, check=False)
+        done = subprocess.run(command, capture_output=True, text=True, timeout=seconds, check=False)
     except subprocess.TimeoutExpired:
-        return f"did not end within {CLIENT_SECONDS} s"
+        return f"did not end within {seconds} s"
     return (done.stderr or done.stdout or "no word").strip() if done.returncode else ""
 
 
@@ -114,7 +126,7 @@ def main(names: list[str]) -> int:
     failed = False
     try:
         tool()
-        for folder in (MISTAKES, ENCRYPTED, CARRIED):
+        for folder in (MISTAKES, ENCRYPTED, CARRIED, REBALANCES):
             (PCAPS / folder).mkdir(parents=True, exist_ok=True)
         for line in recorded(scenario for scenario in SCENARIOS if not names or scenario.name in names):
             print(line, flush=True)

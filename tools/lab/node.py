@@ -29,8 +29,11 @@ CLUSTER_ID = "a2Rpc3NlY3QtbGFiLTAwMQ"
 TRACED = {
     "kafka.request.logger": "trace",
     "org.apache.kafka.common.security.authenticator.SaslServerAuthenticator": "debug",
+    "org.apache.kafka.coordinator.group": "info",
+    "kafka.coordinator.group": "info",
 }
-"""What is logged beyond warnings. Requests of a login never reach the request log; the authenticator tells of them."""
+"""What is logged beyond warnings. Requests of a login never reach the request log; the authenticator tells of them.
+Coordinators say why a group rebalances: the former name is that of Kafka 4, the latter that of Kafka 3."""
 
 
 @dataclass(frozen=True)

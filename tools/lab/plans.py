@@ -125,6 +125,14 @@ RENEWING = Plan(
 COMPARING = Plan(kafka_version(), (NodePlan("broker", PORT, f"{PROPERTIES}num.partitions=2\n", SCRAM_USERS, "-Xmx1g"),))
 """Where topics that clients make by writing to them have two partitions."""
 
+SOON_REMOVED = """
+group.min.session.timeout.ms=2000
+group.consumer.min.session.timeout.ms=2000
+group.consumer.session.timeout.ms=8000
+"""
+REBALANCING = Plan(kafka_version(), (NodePlan("broker", PORT, f"{PROPERTIES}{SOON_REMOVED}", SCRAM_USERS),))
+"""Members of new groups, which can't choose, are removed after 8 s without a heartbeat in place of 45 s."""
+
 SNAPSHOTS = "metadata.log.max.record.bytes.between.snapshots=500\n"
 """So that who joins a quorum later is sent one, and that there is one to keep."""
 TOGETHER = """
@@ -206,3 +214,5 @@ TWO_BROKERS = Plan(
     whole=True,
 )
 """The controller goes first: else its last answer to the other broker is cut by that one's going."""
+TWO_COORDINATORS = Plan(kafka_version(), TWO_BROKERS.nodes)
+"""Groups may move from one broker to the other."""

@@ -16,12 +16,15 @@ from pathlib import Path
 MARK = "Completed request:"
 LOGIN = re.compile(r"Handling Kafka request (\w+) during ")
 SETTLED_SECONDS = 1.0
+MOST_SECONDS = 20.0
+"""Several brokers never stop talking to each other."""
 
 
 def settled(log: Path) -> int:
     """Waits until the broker has logged nothing for a while; the size of the log then."""
     size, since = log.stat().st_size, time.monotonic()
-    while time.monotonic() - since < SETTLED_SECONDS:
+    end = since + MOST_SECONDS
+    while time.monotonic() - since < SETTLED_SECONDS and time.monotonic() < end:
         time.sleep(0.1)
         if (now := log.stat().st_size) != size:
             size, since = now, time.monotonic()

@@ -1,7 +1,7 @@
 """What the lab records: a name, a client, the command that runs it. A new recording is one line."""
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
 from typing import NamedTuple
@@ -20,6 +20,7 @@ from tools.lab.plans import (
     OTHER_PORT,
     PORT,
     QUORUM_PORTS,
+    REBALANCING,
     RENEWING,
     SASL_PORT,
     SASL_TLS_PORT,
@@ -27,6 +28,7 @@ from tools.lab.plans import (
     TLS_BROKER,
     TLS_PORT,
     TWO_BROKERS,
+    TWO_COORDINATORS,
 )
 from tools.lab.tools import (
     BROKER_PEM,
@@ -44,6 +46,7 @@ from tools.lab.tools import (
     rust_program,
 )
 
+CLIENT_SECONDS = 120
 SERVERS, SASL_SERVERS = f"127.0.0.1:{PORT}", f"127.0.0.1:{SASL_PORT}"
 Command = Callable[[str], list[str]]
 """Takes the class path of Java's client, gives what to run; fetches and compiles it first if it must."""
@@ -64,6 +67,8 @@ class Scenario(NamedTuple):
     """What runs before anybody records."""
     key_log: Path = KEY_LOG
     """Who logs the secrets of TLS: the broker, or the client."""
+    seconds: int = CLIENT_SECONDS
+    """How long its client may take."""
 
 
 def _python(program: str, *arguments: str, servers: str = SERVERS) -> Command:
@@ -213,6 +218,45 @@ _ENCRYPTED = (
              OLD_TLS_BROKER, (SASL_TLS_PORT,)),
 )  # fmt: skip
 
+REBALANCES = "groups"
+"""The folder of recordings of why groups rebalance; each has what the coordinator logged of the group."""
+TIMEOUT = "worker-a processes for {} between polls, max.poll.interval.ms is {}"
+_REBALANCING = {
+    "poll-timeout": TIMEOUT.format("4 s", "3 s"),
+    "poll-timeout-45s": TIMEOUT.format("45 s", "30 s"),
+    "poll-timeout-76s": TIMEOUT.format("76 s", "60 s"),
+    "poll-timeout-5min": TIMEOUT.format("310 s", "5 min"),
+    "poll-timeout-kip848": f"KIP-848: {TIMEOUT.format('6 s', '4 s')}",
+    "crash": "worker-c is killed",
+    "crash-kip848": "KIP-848: worker-c is killed",
+    "frozen": "the process of worker-c is stopped for 15 s, longer than session.timeout.ms",
+    "frozen-kip848": "KIP-848: the process of worker-c is stopped for 15 s, longer than its session",
+    "rolling-restart": "three members restart one after the other",
+    "rolling-restart-static": "three static members restart one after the other",
+    "static-restart-too-slow": "a static member is away for 14 s, longer than session.timeout.ms",
+    "deployment": "from three members to six",
+    "deployment-kip848": "KIP-848: from three members to six",
+    "deployment-cooperative": "cooperative: from three members to six",
+    "subscription": "worker-b subscribes to another topic",
+    "partitions": "a topic is given more partitions",
+    "enforced": "worker-b asks for a rebalance: enforceRebalance",
+    "removed": "an admin client removes a static member",
+    "same-instance": "two members with one group.instance.id: the older is fenced",
+    "same-instance-kip848": "KIP-848: two members with one group.instance.id: the newer is refused",
+    "protocols": "a member without an assignor in common is refused",
+}
+
+
+def _rebalancing() -> Iterator[Scenario]:
+    """The members are Java's consumers; one broker serves all of these."""
+    clean = _java("clean", program="LabRebalances")
+    for name, words in _REBALANCING.items():
+        command = _java(name, program="LabRebalances")
+        yield Scenario(f"{REBALANCES}/{name}", "java", words, command, REBALANCING, before=clean, seconds=1_200)
+    yield Scenario(f"{REBALANCES}/coordinator", "java", "another broker becomes the coordinator",
+                   _java("coordinator", program="LabRebalances"), TWO_COORDINATORS, (PORT, OTHER_PORT))  # fmt: skip
+
+
 CARRIED = "records"
 """The folder of recordings of what is in records; the schemas are beside them."""
 
@@ -317,6 +361,7 @@ SCENARIOS = (
     _mistaken_librdkafka("old-version", "versions of Kafka 0.9, which Kafka 4 took out", PORT,
                          "api.version.request=false", "broker.version.fallback=0.9.0"),
     *_ENCRYPTED,
+    *_rebalancing(),
     Scenario(f"{MISTAKES}/curl", "curl", "HTTP on a PLAINTEXT listener",
              lambda _: ["sh", "-c", f"! curl -s -m 3 http://{SERVERS}/brokers"], MISTAKEN, needs=("curl",)),
 )  # fmt: skip

@@ -1,6 +1,7 @@
 """Timelines of groups and transactions: what happened to each, by generation, epoch or transaction."""
 
 from collections.abc import Iterator, Sequence
+from textwrap import wrap
 from typing import ClassVar, Final
 
 from rich.text import Text
@@ -109,10 +110,15 @@ def _timeline(timeline: Timeline, start_ns: int, width: int) -> Iterator[StyledL
     members = timeline.members
     who = f" · {len(members)} {'clients' if timeline.kind == 'transaction' else 'members'}" if len(members) > 1 else ""
     yield StyledLine(((clean(timeline.name), "head"), (f"  {_KINDS[timeline.kind]}{who}", "dim")), is_head=True)
+    for line in wrap(clean(timeline.verdict), max(20, width - 4), break_on_hyphens=False):
+        yield StyledLine(((f"  {line}", ""),))
     for phase in timeline.phases:
         beats = f" · {counted(phase.heartbeats, 'heartbeat')} without change" if phase.heartbeats else ""
         cause = f" · {clean(phase.cause)}" if phase.cause else ""
-        yield StyledLine(((f"  {clean(phase.title)}", "bar"), (cause, ""), (beats, "dim")))
+        fits = len(phase.title) + len(cause) + len(beats) + 2 <= width
+        yield StyledLine(((f"  {clean(phase.title)}", "bar"), (cause if fits else "", ""), (beats, "dim")))
+        for line in [] if fits else wrap(clean(phase.cause), max(20, width - 8), break_on_hyphens=False):
+            yield StyledLine(((f"      {line}", ""),))
         for event in phase.events:
             yield _event(event, start_ns, members, width)
     if timeline.left_out:

@@ -2,7 +2,7 @@
 
 A phase begins when a response has a higher generation or member epoch than any before it. An event with a
 generation belongs to its phase, even after the next one has begun; an event without one (a failed join, a coordinator
-lookup) belongs to the last phase.
+lookup) belongs to the last phase. Why a phase began is what the group's history says (`dissector/groups`).
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -21,6 +21,9 @@ from dissector.analysis.timelines.timeline import (
 from dissector.core.text import counted
 from dissector.exchange.info_column import first_error
 from dissector.exchange.model import Exchange
+from dissector.groups.history import GroupHistory
+from dissector.groups.report import why
+from dissector.groups.verdict import verdict
 from dissector.protocol.schema.errors import error_name
 from dissector.protocol.schema.field_enums import CoordinatorType, GroupMemberEpoch, ShareSessionEpoch
 
@@ -30,8 +33,6 @@ LEAVES: Final[dict[int, str]] = {
     GroupMemberEpoch.LEAVE_GROUP_STATIC: "leaves for a while, its instance id stays",
 }
 """Member epochs with a special meaning (KIP-848)."""
-_UNSEEN: Final = "no member changed in the capture"
-_MOST_CAUSES: Final = 3
 _TASKS: Final = ("active_tasks", "standby_tasks", "warmup_tasks")
 _KINDS: Final = {
     "ConsumerGroupHeartbeat": "consumer", "ShareGroupHeartbeat": "share", "ShareAcknowledge": "share",
@@ -46,10 +47,6 @@ class GroupTimelines:
         self.timelines: dict[str, Timeline] = {}
         self._phases: dict[str, dict[int, Phase]] = {}
         """By group, by generation or epoch."""
-        self._members: dict[str, set[str]] = {}
-        """By group, the member ids that belong to its last generation or epoch."""
-        self._changes: dict[str, list[str]] = {}
-        """By group, what changed its members since its last generation or epoch began: why the next one does."""
         self._handlers: dict[str, Callable[[Exchange, Timeline], None]] = {
             "JoinGroup": self._join, "SyncGroup": self._sync, "Heartbeat": self._heartbeat,
             "OffsetCommit": self._commit, "LeaveGroup": self._leave,
@@ -74,6 +71,18 @@ class GroupTimelines:
             timeline = self._timeline(group, _KINDS.get(exchange.fields.api))
             if timeline is not None:
                 handle(exchange, timeline)
+
+    def explain(self, histories: Mapping[str, GroupHistory]) -> None:
+        """Add verdicts, and why phases began."""
+        for name, timeline in self.timelines.items():
+            history = histories.get(name)
+            if history is None or not history.rebalances:
+                continue
+            timeline.verdict = verdict(history).sentence
+            phases = self._phases.get(name, {})
+            for each in history.rebalances:
+                if each.number in phases:
+                    phases[each.number].cause = why(each)
 
     def _timeline(self, group: str, kind: str | None) -> Timeline | None:
         if group not in self.timelines:
@@ -103,45 +112,16 @@ class GroupTimelines:
         return known.get(number, timeline.phase) if isinstance(number, int) else timeline.phase
 
     def _advance(self, timeline: Timeline, number: object, title: str) -> None:
-        """Begin a phase if this generation or epoch is new, for the first change since the last one began."""
+        """Begin a phase if this generation or epoch is new."""
         known = self._phases.setdefault(timeline.name, {})
         if isinstance(number, int) and number > max((0, *known)):
-            causes = self._changes.pop(timeline.name, [_UNSEEN])
-            known[number] = timeline.begin(title, ", ".join(causes[:_MOST_CAUSES]))
-            self._members[timeline.name] = set()
-
-    def _changed(self, timeline: Timeline, words: str, *, follows: bool = False) -> None:
-        """Keep a change; one that `follows` from another, such as a member that rejoins, only if it is the first."""
-        causes = self._changes.setdefault(timeline.name, [])
-        if words not in causes and not (follows and causes) and len(causes) < _MOST_CAUSES:
-            causes.append(words)
-
-    def _note_join(self, exchange: Exchange, timeline: Timeline, member: object, generation: object) -> None:
-        """Keep why a member joins: it is new, it says why (KIP-800), or it was told to."""
-        known, name = self._members.setdefault(timeline.name, set()), _member_name(exchange, timeline, member)
-        is_late = isinstance(generation, int) and generation in self._phases.get(timeline.name, {})
-        reason = body_of(exchange.request).get("reason")
-        if is_late:
-            pass
-        elif member not in known:
-            self._changed(timeline, f"{name} joins")
-        elif reason:
-            self._changed(timeline, f"{name} rejoins: {reason}", follows=True)
-        else:
-            self._changed(timeline, f"{name} rejoins; what began it is not in the capture", follows=True)
-
-    def _is_member(self, timeline: Timeline, member: object) -> None:
-        if isinstance(member, str):
-            self._members.setdefault(timeline.name, set()).add(member)
+            known[number] = timeline.begin(title)
 
     def _join(self, exchange: Exchange, timeline: Timeline) -> None:
         request, response = body_of(exchange.request), body_of(exchange.response)
         member = request.get("member_id") or response.get("member_id") or ""
         protocol, generation = response.get("protocol_name") or "", response.get("generation_id")
-        self._note_join(exchange, timeline, member, generation)
         self._advance(timeline, generation, f"generation {generation} · {protocol}".rstrip(" ·"))
-        if isinstance(generation, int) and generation > 0:
-            self._is_member(timeline, member)
         leads = bool(response.get("members")) and response.get("leader") == response.get("member_id")
         words = [f"generation {generation}"] if isinstance(generation, int) and generation >= 0 else []
         words += [f"leads {counted(len(response['members']), 'member')}"] if leads else []
@@ -179,15 +159,12 @@ class GroupTimelines:
         for at, each in enumerate(request.get("members") or [request]):
             words = [f"instance {each['group_instance_id']}"] if each.get("group_instance_id") else []
             words += [str(each["reason"])] if each.get("reason") else []
-            name = _member_name(exchange, timeline, each.get("member_id"))
-            self._changed(timeline, " · ".join((f"{name} leaves", *words)))
             event = _event(exchange, timeline, "LeaveGroup", each.get("member_id"), " · ".join(words))
             timeline.add(event._replace(error=_error_of(response, at)) if has_errors else event)
 
     def _epoch_heartbeat(self, exchange: Exchange, timeline: Timeline) -> None:
         request, response = body_of(exchange.request), body_of(exchange.response)
         was, now = request.get("member_epoch"), response.get("member_epoch")
-        self._note_heartbeat(exchange, timeline, was)
         self._advance(timeline, now, f"epoch {now}")
         changes = list(_epoch_changes(was, now, request, response, names_in(exchange)))
         if changes or first_error(exchange) or exchange.response is None:
@@ -195,17 +172,6 @@ class GroupTimelines:
             timeline.add(_event(exchange, timeline, "Heartbeat", member, " · ".join(changes)))
         else:
             timeline.beat()
-
-    def _note_heartbeat(self, exchange: Exchange, timeline: Timeline, was: object) -> None:
-        """Keep what a heartbeat with an epoch changes for the whole group."""
-        request = body_of(exchange.request)
-        name = _member_name(exchange, timeline, request.get("member_id"))
-        if was == 0:
-            self._changed(timeline, f"{name} joins")
-        elif isinstance(was, int) and was in LEAVES:
-            self._changed(timeline, f"{name} {LEAVES[was]}")
-        elif request.get("subscribed_topic_names") or request.get("subscribed_topic_regex"):
-            self._changed(timeline, f"{name} changes its subscription")
 
     def _acknowledge(self, exchange: Exchange, timeline: Timeline) -> None:
         request = body_of(exchange.request)

@@ -54,6 +54,8 @@ class Timeline:
     kind: str
     """``classic``, ``consumer`` (KIP-848), ``share`` (KIP-932), ``streams`` (KIP-1071) or ``transaction``."""
     phases: list[Phase] = field(default_factory=list)
+    verdict: str = ""
+    """Of a group: how often it rebalanced, and why, in a sentence."""
     left_out: int = 0
     """Events beyond `MAX_EVENTS`."""
     _members: dict[str, str] = field(default_factory=dict, repr=False)
@@ -80,9 +82,9 @@ class Timeline:
         """Return whether there are no other events."""
         return all(event.what == what for event in self.events) and not any(each.heartbeats for each in self.phases)
 
-    def begin(self, title: str, cause: str = "") -> Phase:
+    def begin(self, title: str) -> Phase:
         """Begin a new phase."""
-        self.phases.append(Phase(title, cause=cause))
+        self.phases.append(Phase(title))
         return self.phases[-1]
 
     def add(self, event: TimelineEvent, phase: Phase | None = None) -> None:

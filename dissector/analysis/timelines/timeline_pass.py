@@ -8,6 +8,7 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
+from dissector.analysis.group_pass import GroupPass
 from dissector.analysis.timelines.group_timelines import FIND_COORDINATOR, GroupTimelines
 from dissector.analysis.timelines.timeline import Timeline
 from dissector.analysis.timelines.transaction_timelines import TransactionTimelines
@@ -36,6 +37,7 @@ class TimelinePass:
         self._capture = capture
         self._groups = GroupTimelines()
         self._transactions = TransactionTimelines()
+        self._histories = GroupPass(capture)
 
     @property
     def groups(self) -> list[Timeline]:
@@ -56,6 +58,9 @@ class TimelinePass:
                 self._groups.add(exchange)
                 self._transactions.add(exchange)
             yield TimelineProgress(min(start + EXCHANGES_PER_STEP, len(rows)), len(rows))
+        for _ in self._histories.steps() if len(rows) else ():
+            yield TimelineProgress(len(rows), len(rows))
+        self._groups.explain(self._histories.histories)
 
     def _rows(self) -> Int64:
         """Return the relevant rows, ascending."""

@@ -9,7 +9,20 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 
 ENGINE: Final = frozenset(
-    ("bulk", "core", "detection", "exchange", "findings", "framing", "index", "protocol", "records", "tls", "transport")
+    (
+        "bulk",
+        "core",
+        "detection",
+        "exchange",
+        "findings",
+        "framing",
+        "groups",
+        "index",
+        "protocol",
+        "records",
+        "tls",
+        "transport",
+    )
 )
 """Packages whose functions may be named."""
 STATES: Final = ENGINE | {"capture", "capture_session", "pipeline"}

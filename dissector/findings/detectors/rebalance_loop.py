@@ -1,66 +1,75 @@
-"""Consumer groups that rebalance again and again."""
+"""Groups that rebalance again and again, by their histories (`dissector/groups`)."""
 
-from collections import Counter
-from typing import ClassVar, Final, NamedTuple
+from typing import ClassVar, Final
 
 from dissector.core.arrays import Bool
 from dissector.core.finding import Severity
 from dissector.findings.explanation import Explanation
+from dissector.findings.framework.context import FindingContext
 from dissector.findings.framework.decoded_exchange import DecodedExchange
 from dissector.findings.framework.detector import Aggregator
 from dissector.findings.framework.examined_rows import ExaminedRows
-from dissector.findings.framework.extractor import Extractor, Scope
-from dissector.findings.framework.open_findings import FindingSink
-from dissector.findings.framework.recurrence import SECOND, BoundedStates, Burst
-from dissector.findings.framework.wording import tally
+from dissector.findings.framework.extractor import Extractor, ObservationSink, Scope
+from dissector.findings.framework.open_findings import FindingSink, OpenFinding
+from dissector.groups.group_event import EPOCH_APIS, GroupEvent, GroupFields, group_fields, is_steady
+from dissector.groups.history import GroupHistory
+from dissector.groups.verdict import verdict
+from dissector.protocol.message import Values
 from dissector.protocol.schema.api_keys import ApiKey
-from dissector.protocol.schema.error_codes import ErrorCode
-from dissector.protocol.schema.errors import error_name
 
-REASONS: Final = frozenset((
-    ErrorCode.ILLEGAL_GENERATION, ErrorCode.UNKNOWN_MEMBER_ID, ErrorCode.REBALANCE_IN_PROGRESS,
-    ErrorCode.MEMBER_ID_REQUIRED, ErrorCode.FENCED_INSTANCE_ID, ErrorCode.FENCED_MEMBER_EPOCH,
-))  # fmt: skip
-"""Errors that make a member join again."""
-MANY: Final = 5
-SPAN_NS: Final = 60 * SECOND
-
-
-class GroupEvent(NamedTuple):
-    """A member joins, or has to join again."""
-
-    client: str
-    time_ns: int
-    joined: bool
-    """Whether it joined. Otherwise `reasons` has the errors."""
-    generation: object
-    joins: bool
-    """Whether the exchange is a join (JoinGroup, ConsumerGroupHeartbeat), and not one of a member that has joined."""
-    reasons: tuple[int, ...]
+KNOWN: Final = 2_048
+"""Pairs of bodies of which it is known what they say."""
+KEPT: Final = 3
+"""Generations that a history keeps here: causes are counted, and decided when the next generation begins."""
+_SAY_WHEN_CLEAN: Final = frozenset((ApiKey.JOIN_GROUP, ApiKey.LEAVE_GROUP, *EPOCH_APIS))
+"""APIs of which an exchange without an error says something about a group."""
 
 
 class GroupExtractor(Extractor):
-    """Observes joins and rejections of members, by group."""
+    """Observes what members and coordinators say, by group."""
 
     apis: ClassVar = frozenset((
-        ApiKey.OFFSET_COMMIT, ApiKey.JOIN_GROUP, ApiKey.HEARTBEAT, ApiKey.SYNC_GROUP, ApiKey.CONSUMER_GROUP_HEARTBEAT,
+        ApiKey.OFFSET_COMMIT, ApiKey.JOIN_GROUP, ApiKey.HEARTBEAT, ApiKey.SYNC_GROUP, ApiKey.LEAVE_GROUP, *EPOCH_APIS,
     ))  # fmt: skip
 
+    def __init__(self, context: FindingContext, sink: ObservationSink) -> None:
+        super().__init__(context, sink)
+        self._known: dict[tuple[int, int], tuple[Values, Values, tuple[GroupFields, ...]]] = {}
+        """What bodies say, by their identities; the bodies are kept with it, so that no other gets its identity."""
+
     def needed(self, rows: ExaminedRows, is_clean: Bool) -> Bool:
-        """Without an error, only JoinGroup shows anything."""
-        found: Bool = ~is_clean | (rows.api_key == ApiKey.JOIN_GROUP)
+        """Without an error, a heartbeat or a commit of the classic protocol shows nothing."""
+        found: Bool = ~is_clean
+        for key in _SAY_WHEN_CLEAN:
+            found |= rows.api_key == key
         return found
 
     def examine_exchange(self, exchange: DecodedExchange) -> None:
-        """Observe JoinGroup, and errors of the other APIs."""
-        reasons = tuple(sorted(REASONS.intersection(exchange.errors)))
-        if exchange.api_key == ApiKey.JOIN_GROUP or reasons:
-            joined = exchange.api_key == ApiKey.JOIN_GROUP and not exchange.errors
-            generation = exchange.response.get("generation_id") if joined else None
-            joins = exchange.api_key in (ApiKey.JOIN_GROUP, ApiKey.CONSUMER_GROUP_HEARTBEAT)
-            client = self.context.client(exchange.connection)
-            event = GroupEvent(client, exchange.response_ns, joined, generation, joins, reasons)
-            self.observe((str(exchange.request.get("group_id")),), exchange.row, exchange.position, event)
+        """Observe an exchange, by the groups that it is about."""
+        if exchange.api_key not in _SAY_WHEN_CLEAN and not exchange.errors:
+            return
+        for said in self._said(exchange):
+            event = GroupEvent(
+                exchange.api_key, self.context.client_id(exchange.row), self.context.client(exchange.connection),
+                self.context.first_packet(exchange.connection), exchange.request_ns, exchange.response_ns, said,
+            )  # fmt: skip
+            self.observe((said.group,), exchange.row, exchange.position, event)
+
+    def _said(self, exchange: DecodedExchange) -> tuple[GroupFields, ...]:
+        """Equal bodies are read once, and are the same objects; of a heartbeat that changes nothing there is nothing
+        to say."""
+        request, response = exchange.request, exchange.response
+        known = self._known.get((id(request), id(response)))
+        if known is not None and known[0] is request and known[1] is response:  # not so after a checkpoint
+            return known[2]
+        said = tuple(
+            each for each in group_fields(exchange.api_key, exchange.version, request, response)
+            if exchange.api_key not in EPOCH_APIS or not is_steady(each)
+        )  # fmt: skip
+        if len(self._known) == KNOWN:
+            self._known.clear()
+        self._known[id(request), id(response)] = request, response, said
+        return said
 
 
 class RebalanceLoop(Aggregator[GroupEvent]):
@@ -71,43 +80,36 @@ class RebalanceLoop(Aggregator[GroupEvent]):
         "rebalance-loop",
         "Group rebalances again and again",
         Severity.WARNING,
-        "A group had five new generations or more, or its members had to join again as often, without a pause of a "
-        "minute. MEMBER_ID_REQUIRED once for each new member is normal and is not counted.",
-        "A member that takes longer than max.poll.interval.ms to process what it polled leaves and joins again. One "
-        "whose heartbeats are late (session.timeout.ms) is removed: UNKNOWN_MEMBER_ID, ILLEGAL_GENERATION. Members "
-        "that start and stop one after the other, and assignors that disagree, cause it too.",
-        "Process less at a time (max.poll.records) or allow more time (max.poll.interval.ms); keep "
-        "heartbeat.interval.ms at a third of session.timeout.ms or less; give members a group.instance.id so that a "
-        "restart causes no rebalance; use the cooperative-sticky assignor, or group.protocol=consumer.",
+        "One member left or was removed three times, members joined and soon went four times in a row, or a group "
+        "rebalanced five times for one other cause, with pauses no longer than ten minutes or twice "
+        "max.poll.interval.ms. Deployments, restarts and steps of the protocol (MEMBER_ID_REQUIRED) are not counted.",
+        "The finding names the member and its reason. A member that takes longer than max.poll.interval.ms to process "
+        "what it polled leaves and joins again. One whose heartbeats stop for session.timeout.ms is removed. Processes "
+        "that start and stop one after the other cause it too, and what a member does that is not in the capture.",
+        "Do what the finding says for its cause; kdissect groups, and L on the screen, tell each generation. For late "
+        "polls, process less at a time (max.poll.records) or allow more time (max.poll.interval.ms); for restarts, "
+        "give members a group.instance.id; the cooperative-sticky assignor and group.protocol=consumer stop fewer of "
+        "them.",
     )
 
     def __init__(self, found: FindingSink, scope: Scope) -> None:
         super().__init__(found, scope)
-        self._burst = Burst()
-        self._generation: object = None
-        self._reasons: Counter[str] = Counter()
-        self._needs_id: BoundedStates[str, list[bool]] = BoundedStates(list)
-        """Clients that received MEMBER_ID_REQUIRED, and so a member id to join again with."""
+        self._history = GroupHistory(str(scope[0]), most=KEPT)
+        self._finding: OpenFinding | None = None
+        self._told = 0
 
     def add(self, row: int, observed: GroupEvent) -> None:
-        """Count new generations and members that have to join again."""
-        if observed.joined:
-            counts = observed.generation != self._generation
-            self._generation = observed.generation
-            self._needs_id.forget(observed.client)
+        """Fold an event; report a loop once, and update it."""
+        observed = GroupEvent.restored(observed)
+        self._history.add(row, observed)
+        if observed.said.leads:
+            self._history.decide()
+        state = self._history.loops + self._history.tally.count if self._history.loops else 0
+        if state == self._told:
+            return
+        self._told = state
+        message = f"group {verdict(self._history).sentence}"
+        if self._finding is None:
+            self._finding = self.report(row, message, "response.body")
         else:
-            counts = self._has_to_rejoin(observed)
-        self._reasons.update(error_name(code) for code in observed.reasons)
-        if counts and self._burst.is_on(observed.time_ns, MANY, SPAN_NS):
-            why = f" ({tally(self._reasons)})" if self._reasons else ""
-            words = f"group {self.scope[0]} rebalanced {self._burst.count:,} times{why}"
-            self.report_burst(self._burst, row, observed.time_ns, words, "response.body")
-
-    def _has_to_rejoin(self, observed: GroupEvent) -> bool:
-        """Return whether a member has to join again, other than once for its first id."""
-        if not observed.joins or ErrorCode.MEMBER_ID_REQUIRED not in observed.reasons:
-            return observed.joins and bool(observed.reasons)
-        needed = self._needs_id.of(observed.client)
-        again = bool(needed)
-        needed[:] = [True]
-        return again
+            self._finding.update(message)

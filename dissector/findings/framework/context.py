@@ -15,6 +15,9 @@ class FindingContext(Protocol):
     def client(self, connection: int) -> str:
         """Return the client of a connection: its address without the port, which changes with each connection."""
 
+    def client_id(self, row: int) -> str:
+        """Return the client id of the request of a row; empty for none."""
+
     def offered(self, connection: int) -> Mapping[int, tuple[int, int]]:
         """Return the versions that the broker of a connection advertised, there or on others, by API key."""
 

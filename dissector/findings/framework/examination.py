@@ -300,6 +300,10 @@ class Examination:
         """Return whether the server of a connection responds in another protocol than Kafka's."""
         return self._index.detector.server_protocol(connection) is not None
 
+    def client_id(self, row: int) -> str:
+        """Return the client id of the request of a row; empty for none."""
+        return self._index.client_ids.texts[int(self._index.table.client_id.values[row])] or ""
+
     def first_packet(self, connection: int) -> int:
         """Return the number of its first packet, which identifies the connection in the capture."""
         return self._connections.first_packet(connection)

@@ -1,0 +1,90 @@
+"""How often a group rebalanced, and for which causes: what a verdict is made of.
+
+Bounded, however many generations the history keeps.
+"""
+
+from collections import Counter
+from typing import Final, NamedTuple
+
+from dissector.groups.causes import CauseKind
+from dissector.groups.rebalance import Rebalance
+
+MAX_CAUSES: Final = 1_000
+"""Causes of different members that are counted one by one."""
+OTHERS: Final = "other members"
+
+
+class CauseKey(NamedTuple):
+    """What is counted together: a member that goes for the same reason again and again, or comes back from it."""
+
+    kind: CauseKind
+    member: str
+    reason: str
+    sure: bool
+    after: CauseKind | None = None
+
+
+class CauseTally:
+    """Counts generations and epochs beyond the first one, and their causes."""
+
+    def __init__(self) -> None:
+        self.count = 0
+        """Generations or epochs that began while the capture ran."""
+        self.missed = 0
+        """Generations that are not in the capture."""
+        self.first_ns = self.last_ns = 0
+        """When the first of them began, and when the last one was done."""
+        self.causes: Counter[CauseKey] = Counter()
+        self.refusals: Counter[tuple[str, int]] = Counter()
+        """By member and error."""
+        self.returns: Counter[tuple[CauseKind, str]] = Counter()
+        """How often members came back that had gone for a cause."""
+        self.static_returns = 0
+        """How often static members came back without a rebalance."""
+        self._details: dict[CauseKey, str] = {}
+
+    def began(self, rebalance: Rebalance) -> None:
+        """A generation or epoch began."""
+        if rebalance.is_first:
+            return
+        self.count += 1
+        self.missed += rebalance.missed
+        self.first_ns = self.first_ns or rebalance.start_ns
+
+    def decided(self, rebalance: Rebalance) -> None:
+        """The cause of a generation or epoch is known."""
+        if not rebalance.is_first:
+            self.last_ns = max(self.last_ns, rebalance.done_ns)
+        key = _key(rebalance)
+        if key is not None:
+            key = key if key in self.causes or len(self.causes) < MAX_CAUSES else key._replace(member=OTHERS, reason="")
+            self.causes[key] += 1
+            if rebalance.cause is not None:
+                self._details.setdefault(key, rebalance.cause.details)
+
+    def take_back(self, rebalance: Rebalance) -> None:
+        """The cause of a generation or epoch is about to be decided again."""
+        key = _key(rebalance)
+        if key is not None and self.causes[key] > 0:
+            self.causes[key] -= 1
+
+    def details(self, key: CauseKey) -> str:
+        """Return what else the first rebalance of a cause showed."""
+        return self._details.get(key, "")
+
+    def came_back(self, member: str, after: CauseKind) -> None:
+        """A member came back."""
+        if len(self.returns) < MAX_CAUSES or (after, member) in self.returns:
+            self.returns[after, member] += 1
+
+    def refused(self, member: str, code: int) -> None:
+        """A member was refused or fenced."""
+        if len(self.refusals) < MAX_CAUSES or (member, code) in self.refusals:
+            self.refusals[member, code] += 1
+
+
+def _key(rebalance: Rebalance) -> CauseKey | None:
+    cause = rebalance.cause
+    if cause is None or rebalance.is_first:
+        return None
+    return CauseKey(cause.kind, cause.member, cause.reason, cause.sure, cause.after)

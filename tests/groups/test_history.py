@@ -1,0 +1,171 @@
+"""Causes told apart by hand-made events: what one host sees, near misses, members that give no reason, loops."""
+
+from typing import Any
+
+import pytest
+
+from dissector.groups.causes import CauseKind
+from dissector.groups.group_event import Departure, GroupEvent, GroupFields
+from dissector.groups.history import GroupHistory
+from dissector.groups.verdict import verdict
+from dissector.protocol.schema.api_keys import ApiKey
+from dissector.protocol.schema.error_codes import ErrorCode
+
+SECOND = 1_000_000_000
+LIMITS = {"session_ms": 10_000, "rebalance_ms": 30_000}
+
+
+class Told:
+    """A group's events, in seconds."""
+
+    def __init__(self, **settings: Any) -> None:
+        self.history = GroupHistory("billing", **{"hears_all": True, **settings})
+        self._row = 0
+
+    def say(
+        self, at: float, api: int, client: str, done: float | None = None, connection: int = 1, **said: Any
+    ) -> None:
+        done = at if done is None else done
+        fields = GroupFields("billing", **said)
+        event = GroupEvent(api, client, "10.0.0.1", connection, int(at * SECOND), int(done * SECOND), fields)
+        self.history.add(self._row, event)
+        self._row += 1
+
+    def join(self, at: float, client: str, generation: int, members: str = "", done: float | None = None,
+             member: str = "", **said: Any) -> None:  # fmt: skip
+        listed = tuple((f"{each}-id", "") for each in members.split())
+        self.say(at, ApiKey.JOIN_GROUP, client, done, member=member or f"{client}-id", now=generation, members=listed,
+                 leads=bool(listed), chosen="range", **{**LIMITS, **said})  # fmt: skip
+
+    def beat(self, at: float, client: str, generation: int, error: int = 0) -> None:
+        self.say(at, ApiKey.HEARTBEAT, client, member=f"{client}-id", generation=generation, error=error)
+
+    def leave(self, at: float, client: str, reason: str = "", by: str = "", member: str = "") -> None:
+        gone = Departure(member or f"{client}-id", "", reason, 0)
+        self.say(at, ApiKey.LEAVE_GROUP, by or client, departures=(gone,))
+
+    def causes(self) -> list[tuple[CauseKind, str, bool]]:
+        found = [each.cause for each in self.history.rebalances[1:]]
+        return [(each.kind, each.member, each.sure) for each in found if each is not None]
+
+    def sentence(self) -> str:
+        return verdict(self.history).sentence
+
+
+def test_a_member_that_does_not_lead_sees_that_another_one_changed() -> None:
+    told = Told()
+    told.join(1, "a", 1)
+    told.beat(5, "a", 1, ErrorCode.REBALANCE_IN_PROGRESS)
+    told.join(5.1, "a", 2, reason="group is already rebalancing")
+    assert told.causes() == [(CauseKind.UNSEEN, "another member", False)]
+    assert "it is not in this capture" in told.sentence()
+
+
+def test_a_leader_is_told_who_came_and_who_went_elsewhere() -> None:
+    told = Told()
+    told.join(1, "a", 1, "a b")
+    told.beat(5, "a", 1, ErrorCode.REBALANCE_IN_PROGRESS)
+    told.join(5.1, "a", 2, "a b c")
+    told.beat(9, "a", 2, ErrorCode.REBALANCE_IN_PROGRESS)
+    told.join(9.1, "a", 3, "a c")
+    assert told.causes() == [(CauseKind.JOINED, "c-id", True), (CauseKind.GONE, "b-id", False)]
+    assert "it left or was removed: its own exchanges are not in this capture" in told.sentence()
+
+
+@pytest.mark.parametrize(("at", "kind"), [(11.5, CauseKind.SESSION_TIMEOUT), (2.5, CauseKind.GONE)])
+def test_a_removed_member_was_silent_or_the_cause_is_not_its_silence(at: float, kind: CauseKind) -> None:
+    told = Told()
+    told.join(1, "a", 1)
+    told.beat(2, "a", 1)
+    told.beat(at, "a", 1, ErrorCode.UNKNOWN_MEMBER_ID)
+    told.join(at + 0.1, "a", 3, member="a-new-id")
+    assert told.causes()[0] == (kind, "a", kind is CauseKind.SESSION_TIMEOUT)
+
+
+def of_two(told: Told) -> None:
+    told.join(1, "a", 1, "a b", done=2)
+    told.join(1.5, "b", 1, done=2)
+
+
+@pytest.mark.parametrize(
+    ("closed", "kind"), [(5, CauseKind.CRASH), (1, CauseKind.SESSION_TIMEOUT), (0, CauseKind.SESSION_TIMEOUT)]
+)
+def test_a_connection_that_closed_before_is_a_crash(closed: float, kind: CauseKind) -> None:
+    told = Told(closed=lambda _connection: int(closed * SECOND))
+    of_two(told)
+    told.beat(4, "b", 1)
+    told.beat(14, "a", 1, ErrorCode.REBALANCE_IN_PROGRESS)
+    told.join(14.1, "a", 2, "a")
+    assert told.causes() == [(kind, "b", True)]
+
+
+@pytest.mark.parametrize(("took", "kind"), [(30, CauseKind.REBALANCE_TIMEOUT), (20, CauseKind.GONE)])
+def test_a_member_that_the_others_waited_for_was_too_late(took: float, kind: CauseKind) -> None:
+    """It was heard a second before, so it was not silent; but they waited as long as a member may take, or not."""
+    told = Told()
+    of_two(told)
+    told.join(10, "c", 2, done=10 + took)
+    told.beat(11, "b", 1, ErrorCode.REBALANCE_IN_PROGRESS)
+    told.join(10.5, "a", 2, "a c", done=10 + took, reason="group is already rebalancing")
+    [_, now] = told.history.rebalances
+    assert now.cause is not None
+    assert now.cause.kind is CauseKind.JOINED
+    assert [each.kind for each in now.removals] == [kind]
+
+
+@pytest.mark.parametrize(
+    ("left", "back", "connection", "kind"),
+    [
+        (40, 41, 1, CauseKind.POLL_TIMEOUT), (40, 41, 2, CauseKind.LEFT), (20, 21, 1, CauseKind.UNSUBSCRIBED),
+        (20, 21, 2, CauseKind.CLOSED),
+    ],
+)  # fmt: skip
+def test_a_member_without_a_reason_may_have_been_late(
+    left: float, back: float, connection: int, kind: CauseKind
+) -> None:
+    """Late is later than max.poll.interval.ms after it joined; not closed is back on the same connection."""
+    told = Told()
+    of_two(told)
+    told.leave(left, "b")
+    told.beat(left + 0.2, "a", 1, ErrorCode.REBALANCE_IN_PROGRESS)
+    told.join(left + 0.3, "a", 2, "a", reason="group is already rebalancing")
+    told.join(back, "b", 3, member="b-2-id", connection=connection)
+    assert told.causes()[0] == (kind, "b", False)
+    assert ("it seems" in told.sentence()) == (kind in (CauseKind.POLL_TIMEOUT, CauseKind.UNSUBSCRIBED))
+
+
+def test_a_first_join_that_gets_its_id_and_a_leave_by_an_admin() -> None:
+    told = Told()
+    told.say(0.5, ApiKey.JOIN_GROUP, "a", member="a-id", error=ErrorCode.MEMBER_ID_REQUIRED)
+    of_two(told)
+    told.leave(5, "b", "moved", by="operator")
+    told.beat(6, "a", 1, ErrorCode.REBALANCE_IN_PROGRESS)
+    told.join(6.1, "a", 2, "a")
+    assert told.causes() == [(CauseKind.ADMIN, "b", True)]
+    assert told.sentence() == "billing rebalanced once because b was removed by an admin client: moved"
+
+
+def leaves(times: int, pause: float, **settings: Any) -> Told:
+    told = Told(**settings)
+    of_two(told)
+    at, generation = 10.0, 1
+    for n in range(times):
+        told.leave(at, "b", "consumer poll timeout has expired.", member="b-id" if n == 0 else f"b-{n}-id")
+        told.join(at + 1, "a", generation + 1, "a")
+        told.join(at + 2, "b", generation + 2, member=f"b-{n + 1}-id")
+        at, generation = at + pause, generation + 2
+    return told
+
+
+@pytest.mark.parametrize(
+    ("times", "pause", "loops"), [(2, 300, False), (3, 300, True), (3, 600, True), (3, 601, False), (9, 601, False)]
+)
+def test_a_member_that_goes_three_times_is_a_loop(times: int, pause: float, loops: bool) -> None:
+    """Pauses may be ten minutes, or twice max.poll.interval.ms."""
+    assert bool(leaves(times, pause).history.loops) == loops
+
+
+def test_a_loop_counts_however_few_generations_are_kept() -> None:
+    told = leaves(40, 60, most=3)
+    assert (len(told.history.rebalances), told.history.tally.count) == (3, 80)
+    assert "b left 40 times and came back: consumer poll timeout has expired" in told.sentence()
