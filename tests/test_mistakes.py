@@ -64,7 +64,9 @@ FIVE_TROUBLES = {
     "librdkafka-refused-login": "SASL_AUTHENTICATION_FAILED: The login was refused: correct user and password "
     "(sasl.jaas.config, or sasl.username and sasl.password), or the token.",
     "librdkafka-old-version": "the broker closed the connection on Produce v1, which Kafka 4 no longer has (it has v3 "
-    "and up): upgrade the client, or remove api.version.request=false and broker.version.fallback",
+    "and up), and which a broker that is too old does not have yet: if it is new, upgrade the client, or remove "
+    "api.version.request=false and broker.version.fallback; if it is old, upgrade it, or set its version in the "
+    "client; 3 connections within 898.7 ms",
     "java-advertised": "2 connections to 127.0.0.1:9099 were refused: the broker advertises this address, which "
     "clients must reach: correct advertised.listeners",
 }

@@ -13,6 +13,7 @@ import pytest
 
 from dissector.capture_session import Capture
 from dissector.exchange.model import Exchange, ExchangeMessage
+from dissector.protocol.misplaced_tags import misplaced_tags
 from tests.conftest import CAPTURES, ENCRYPTED
 
 pytestmark = pytest.mark.slow
@@ -89,9 +90,12 @@ def offered() -> dict[int, range]:
 
 
 def refused(exchange: Exchange, versions: dict[int, range]) -> bool:
-    """The broker closes the connection on a version that it has not or on too large a size, and logs nothing."""
+    """The broker closes the connection on a version that it has not, on too large a size, and on a tag outside its
+    versions, and logs nothing."""
     if exchange.response is not None:
         return False
+    if exchange.request is not None and any(misplaced_tags(exchange.request.layout, exchange.request.body)):
+        return True
     too_large = (exchange.row.request_size or 0) > LARGEST_REQUEST
     return too_large or exchange.row.version not in versions.get(exchange.api_key or 0, ())
 

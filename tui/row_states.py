@@ -36,6 +36,19 @@ class RowState(Enum):
     ORPHAN = "¿", "orphan", "warning"
     """A response whose request was not captured."""
     DAMAGED = "‼", "damaged", "error"
+    """Bytes that can't be read, or that are not there."""
+    CLOSED = "‼", "closed", "error"
+    """An intact request on which the connection was closed, with an error about it."""
+    UNHEARD = "‼", "no reply", "error"
+    """An intact request without a response, with an error about it."""
+    NOT_PENDING = "‼", "no request", "error"
+    """An intact response to no request."""
+    FAILED = "‼", "failed", "error"
+    """An intact exchange with an error about it."""
+    LOST = "‼", "lost", "error"
+    """Bytes that were not captured."""
+    FOREIGN = "‼", "not Kafka", "error"
+    """Bytes, or a connection, that are not Kafka's."""
 
     @property
     def mark(self) -> str:
@@ -54,12 +67,18 @@ class RowState(Enum):
 
 _BY_SEVERITY: Final = {
     None: RowState.ANSWERED, Severity.NOTE: RowState.NOTED, Severity.WARNING: RowState.REFUSED,
-    Severity.ERROR: RowState.DAMAGED,
+    Severity.ERROR: RowState.FAILED,
 }  # fmt: skip
+_OF_BYTES: Final = frozenset(
+    {"malformed", "incomplete-frame", "cut-short", "bad-batch", "bad-record", "bad-crc", "bad-compression"}
+)
+"""Codes of errors of a message's own bytes."""
+_OF_KINDS: Final = {"gap": RowState.LOST, "sasl": RowState.FAILED}
+"""By the kind of a row with an error that is no exchange; the others are not Kafka's."""
 
 ERROR_MARKS: Final = {
     None: (RowState.REFUSED.mark, "warning"), Severity.NOTE: (RowState.NOTED.mark, ""),
-    Severity.WARNING: (RowState.REFUSED.mark, "warning"), Severity.ERROR: (RowState.DAMAGED.mark, "bad"),
+    Severity.WARNING: (RowState.REFUSED.mark, "warning"), Severity.ERROR: (RowState.FAILED.mark, "bad"),
 }  # fmt: skip
 """The mark and the role of the color of a broker's error where rows are lines of text, as the list would mark it."""
 
@@ -68,7 +87,9 @@ def row_state(exchange: Exchange, *, is_read: bool) -> RowState:
     """Return the state of a row. Unless the capture `is_read`, a response may still come while the connection is
     open."""
     severity = exchange.row.severity
-    if severity is Severity.ERROR or exchange.row.kind != "exchange":
+    if severity is Severity.ERROR:
+        return _failed_state(exchange)
+    if exchange.row.kind != "exchange":
         return _BY_SEVERITY[severity]
     if exchange.request is None:
         return RowState.ORPHAN
@@ -79,11 +100,25 @@ def row_state(exchange: Exchange, *, is_read: bool) -> RowState:
     return _BY_SEVERITY[severity]
 
 
+def _failed_state(exchange: Exchange) -> RowState:
+    """Return what happened in a row with an error."""
+    is_damaged = any(each.severity is Severity.ERROR and each.code in _OF_BYTES for each in exchange.findings)
+    if exchange.is_stored or is_damaged:
+        return RowState.DAMAGED
+    if exchange.row.kind != "exchange":
+        return _OF_KINDS.get(exchange.row.kind, RowState.FOREIGN)
+    if exchange.request is None:
+        return RowState.NOT_PENDING
+    if exchange.response is None:
+        return RowState.CLOSED if CLOSED in exchange.row_findings else RowState.UNHEARD
+    return RowState.FAILED
+
+
 def alarm_size(exchange: Exchange, state: RowState) -> int:
     """Return how many characters at the beginning of the info column say what is wrong: codes of findings and names of
     errors; of damage all of it."""
     info = exchange.row.info
-    if state is RowState.DAMAGED:
+    if state.color == "error":
         return len(info)
     if state.color != "warning":
         return 0

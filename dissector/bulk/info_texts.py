@@ -26,6 +26,7 @@ from dissector.exchange.info_column import (
     MAX_TOPICS,
     PARTITION_ARRAYS,
     PARTITION_NUMBERS,
+    READS_AS,
     REASON,
     REASON_ARRAY,
     SUBJECT_ARRAYS,
@@ -234,6 +235,8 @@ def _pair_words(exchange: Exchange) -> PairWords | None:
     """What the messages of an exchange say; None if they need a careful look."""
     request, response = exchange.request, exchange.response
     if request is None or any(message is not None and message.masked_size for message in (request, response)):
+        return None
+    if any(each.code == READS_AS for each in exchange.row_findings):
         return None
     if exchange.api_key == ApiKey.FETCH and has_damaged_metadata_log(request.body.get("topics")):
         return None  # its records are masked on some connections, and are not searched for secrets here

@@ -24,6 +24,7 @@ import numpy as np
 
 from dissector.conversation.turns import MADE_UP_SERVER
 from dissector.core.arrays import Bool, Int64, UInt8
+from dissector.core.batches import NEVER
 from dissector.core.columns import Column
 from dissector.core.limits import Limits
 from dissector.detection import other_protocols
@@ -45,6 +46,8 @@ from dissector.framing import Classification, FrameEvidence, FrameHeuristics
 from dissector.framing.detector import ALERT_SIZE
 
 KAFKA_PORTS: Final = frozenset({9092})
+TLS_PORTS: Final = frozenset({443, 465, 563, 636, 853, 989, 990, 992, 993, 994, 995, 5061, 5671, 6443, 8443, 8883})
+"""Ports of other protocols over TLS, as IANA has them, or as everybody does."""
 NO_CLIENT: Final = -1
 Outstanding = Callable[[int], PendingIds]
 """The pending requests of a connection."""
@@ -110,6 +113,8 @@ class KafkaDetector:
         self.other_protocol = Column(np.uint8)
         """An `OtherProtocol` for each connection that is not Kafka, and for each server of a Kafka client that is
         not."""
+        self._spoke = Column(np.uint8)
+        """Which sides of a connection sent something, as bits, where it is not plainly Kafka."""
         self._alerts = Column(np.uint16)
         """The TLS alert that ended each connection, 256 more if side 1 sent it."""
 
@@ -117,6 +122,7 @@ class KafkaDetector:
         """Classify a direction by its first bytes."""
         connection, side = divmod(direction, 2)
         self._grow(connection + 1)
+        self._spoke.values[connection] |= 1 << side
         if from_start and len(head) == ALERT_SIZE:
             self.note_alert(direction, head)
         if self._is_transcript(connection):
@@ -170,6 +176,7 @@ class KafkaDetector:
         self.other_protocol.grow(connections)
         self.client_side.grow(connections)
         self._alerts.grow(connections)
+        self._spoke.grow(connections)
 
     def _classify_known(self, connection: int, side: int, head: bytes, *, from_start: bool) -> Classification:
         """Classify a direction of a Kafka connection: framed from the start of its stream, else after a search."""
@@ -237,6 +244,8 @@ class KafkaDetector:
         trusted = self.kafka_side(connection) is not None
         if not self.is_request(head) or not (trusted or is_printable(head)):
             return False
+        if head[0] and not trusted and not is_named(head):
+            return False  # 16 MB at least: other protocols begin with a byte that is not 0
         if head[4:6] != PRODUCE or is_named(head):
             return True
         return trusted and (has_produce_body(head) or (head[12:14] != bytes(2) and is_printable(head)))
@@ -325,9 +334,35 @@ class KafkaDetector:
         return ResponseHeuristics(self._outstanding(connection), known=known)
 
     def non_kafka_connections(self) -> list[int]:
-        """Connections on Kafka's port with data that is not Kafka's."""
+        """Connections on Kafka's port with data that is not Kafka's; and on any port those on which a client of TLS was
+        refused, if the server is a broker or nothing else in the capture is Kafka."""
         others = (self.other_protocol.values != OtherProtocol.NO_DATA) & (self.client_side.values == NO_CLIENT)
-        return [c for c in np.flatnonzero(others).tolist() if self.kafka_side(c) is not None]
+        found = [c for c in np.flatnonzero(others).tolist() if self.kafka_side(c) is not None]
+        refused = [c for c in np.flatnonzero(others & self._sends_tls_alone()).tolist() if self._is_refused(c)]
+        if refused:
+            kafka = np.flatnonzero(self.client_side.values != NO_CLIENT)
+            brokers = set(self._connections.ends(kafka, 1 - self.client_side.values[kafka].astype(np.int64))[0])
+            servers = {c: self._connections.endpoints(c)[1 - self._connections.syn_side(c)] for c in refused}
+            refused = [c for c, server in servers.items() if server in brokers or not len(kafka)]
+        return sorted({*found, *refused})
+
+    def _sends_tls_alone(self) -> Bool:
+        """Which connections have bytes of TLS from one side and none from the other, `(n,)`."""
+        alone: Bool = (self.other_protocol.values == OtherProtocol.TLS) & np.isin(self._spoke.values, (1, 2))
+        return alone
+
+    def _is_refused(self, connection: int) -> bool:
+        """Whether the side that opened a connection of TLS is the one that spoke, and the other closed it; not on ports
+        of other protocols over TLS."""
+        opener, (closed_ns, closer) = self._connections.syn_side(connection), self._connections.closed(connection)
+        return (
+            opener >= 0
+            and int(self._spoke.values[connection]) == 1 << opener
+            and closed_ns != NEVER
+            and closer == 1 - opener
+            and self._connections.ports(connection)[1 - opener] not in TLS_PORTS
+            and self._protocol_of(connection) is not Protocol.NONE
+        )
 
     def with_data(self) -> Int64:
         """Connections with data, ascending."""

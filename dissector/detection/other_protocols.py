@@ -31,6 +31,7 @@ class OtherProtocol(IntEnum):
     MQTT = 13
     SMTP_OR_FTP = 14
     SMB = 15
+    FASTCGI = 16
 
     @property
     def label(self) -> str:
@@ -49,6 +50,7 @@ _NAMES: Final = {
     OtherProtocol.MONGODB: "MongoDB",
     OtherProtocol.REDIS: "Redis",
     OtherProtocol.SMTP_OR_FTP: "SMTP or FTP",
+    OtherProtocol.FASTCGI: "FastCGI",
 }
 
 _SIGNATURES: Final = {
@@ -79,6 +81,8 @@ _SIGNATURES: Final = {
     # The greeting of a server (RFC 5321, 4.2; RFC 959).
     OtherProtocol.SMTP_OR_FTP: rb"220[ -][ -~]+(?:\r\n|$)",
     OtherProtocol.SMB: rb"\0...[\xfe\xff]SMB",
+    # FCGI_BEGIN_REQUEST: version 1, type 1, a request id, 8 bytes of content: a role, a flag, five zeros.
+    OtherProtocol.FASTCGI: rb"\x01\x01..\0\x08.\0\0[\x01-\x03][\0\x01]\0{5}",
 }
 _ANY: Final = re.compile(
     b"|".join(b"(?P<%s>%s)" % (protocol.name.encode(), pattern) for protocol, pattern in _SIGNATURES.items()), re.DOTALL

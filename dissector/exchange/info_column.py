@@ -15,7 +15,7 @@ from dissector.exchange.finding_words import marked
 from dissector.exchange.model import Exchange, ExchangeMessage
 from dissector.protocol.codec.plan import plan
 from dissector.protocol.codec.structs import structs_with
-from dissector.protocol.masked_reasons import UNREAD
+from dissector.protocol.masked_reasons import MALFORMED, TRAILING, UNREAD
 from dissector.protocol.message import Values
 from dissector.protocol.records.counting import count_records
 from dissector.protocol.schema.loader import alternatives
@@ -33,6 +33,10 @@ ERROR_CODES: Final = frozenset(
     ("error_code", "partition_error_code", "topic_config_error_code", "acknowledge_error_code")
 )
 RECORDS: Final = frozenset(("records",))
+DAMAGE: Final = frozenset((MALFORMED, TRAILING))
+"""Codes of findings of a message that does not fit its layout."""
+READS_AS: Final = "reads-as"
+"""The code of the finding that such a message fits another one."""
 MAX_TOPICS: Final = 3
 ERROR_RESPONSE: Final = "error-response"
 """The code of the finding that a response has an error code."""
@@ -254,8 +258,9 @@ def exchange_info(exchange: Exchange) -> str:
     assert request is not None
     session = "" if request.body.get("topics") else fetch_session_words(exchange.fetched)
     words = info(request, exchange.response, exchange.row_findings, request.context.topic_names, session)
-    words = words or next((finding.message for finding in exchange.row_findings), "")
-    words = " · ".join(filter(None, (words, unseen_words(request, exchange.response))))
+    readings = [finding.message for finding in exchange.row_findings if finding.code == READS_AS]
+    words = words or next((each.message for each in exchange.row_findings if each.code != READS_AS), "")
+    words = " · ".join(filter(None, (*readings, words, unseen_words(request, exchange.response))))
     return with_damage(words, request, exchange.response)
 
 

@@ -8,12 +8,14 @@ from typing import TYPE_CHECKING, Any
 from dissector.core.finding import Finding, Severity
 from dissector.exchange import row_findings
 from dissector.exchange.error_response import error_response
+from dissector.exchange.finding_words import marked
 from dissector.exchange.index_row import IndexRow
 from dissector.exchange.info_column import info
 from dissector.exchange.message_decoder import MessageDecoder
 from dissector.exchange.metadata_fetches import has_metadata_log
 from dissector.exchange.model import UNKNOWN_API, Exchange, ExchangeRow, worst
 from dissector.index.advertised_versions import AdvertisedVersions
+from dissector.index.exchange_table import NO_FRAME, RowKind
 from dissector.index.indexer import Indexer
 from dissector.index.rows_by_connection import RowsByConnection
 from dissector.protocol.embedded.context import DecodingContext
@@ -61,7 +63,7 @@ class OrphanDecoder:
         context = self._indexer.conversation_state.context(index_row.connection, index_row.packet)
         if self._response_to is not None:
             return self._of_request(messages, self._response_to, index_row, row, context)
-        orphan = row_findings.ORPHAN
+        orphan = self._finding(index_row)
         verdict = self.inference.verdict(index_row.response, index_row.connection, self._indexer.generation)
         data, whole = self._indexer.frames.read(index_row.response)
         layout = layout_of_verdict(verdict, OrphanFrame(data, index_row.response_size, whole, context))
@@ -75,9 +77,30 @@ class OrphanDecoder:
             exchange.row_findings.extend(error_response(best.layout.api.key, response))
             words = info(None, response, exchange.row_findings, context.topic_names)
             words = ": ".join(filter(None, (f"by inference, {certainty(verdict)}", words)))
+            words = words if orphan.code == "orphan" else f"{marked('', [orphan])} {orphan.message} · {words}"
             row = row._replace(api=f"{best.layout.api.name}?", version=best.version, info=words)
         exchange.row = row._replace(severity=worst(exchange.findings))
         return exchange
+
+    def _finding(self, index_row: IndexRow) -> Finding:
+        """Why it has no request: the capture does not have it, or, if nothing is missing of the connection, it answers
+        none."""
+        table, frames, connection = self._indexer.table, self._indexer.frames, index_row.connection
+        rows = self._by_connection.rows(connection, self._indexer.generation)
+        rows = rows[table.packet.values[rows] <= index_row.packet]
+        asked = rows[table.request.values[rows] != NO_FRAME]
+        if not self._is_opened(connection) or (table.kind.values[rows] != RowKind.EXCHANGE).any() or not len(asked):
+            return row_findings.ORPHAN
+        requests = table.request.values[asked]
+        is_whole = frames.start.values[requests].min() == 0 and not frames.is_cut.values[requests].any()
+        if not is_whole:
+            return row_findings.ORPHAN
+        ids, responses = table.correlation_id.values[asked], table.response.values[asked]
+        number = index_row.correlation_id
+        pending, is_answered = ids[(responses == NO_FRAME) & (ids != number)], bool((ids == number).any())
+        if not len(pending) and not is_answered:
+            return row_findings.ORPHAN_OF_WHOLE
+        return row_findings.not_pending(number, pending.tolist(), is_answered=is_answered)
 
     def _of_request(
         self, messages: MessageDecoder, kind: tuple[int, int], index_row: IndexRow, row: ExchangeRow,

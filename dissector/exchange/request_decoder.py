@@ -1,6 +1,6 @@
 """Decodes rows with a request: the request, and the response that it was paired with, if it has one."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Final
@@ -10,8 +10,9 @@ from dissector.detection.kafka_detector import Connections
 from dissector.exchange import row_findings
 from dissector.exchange.endpoint_names import EndpointNames
 from dissector.exchange.error_response import error_response
+from dissector.exchange.exact_reading_findings import ExactReadings
 from dissector.exchange.index_row import IndexRow
-from dissector.exchange.info_column import exchange_info
+from dissector.exchange.info_column import DAMAGE, exchange_info
 from dissector.exchange.message_decoder import MessageDecoder
 from dissector.exchange.metadata_fetches import fetches_metadata
 from dissector.exchange.model import Exchange, ExchangeMessage, ExchangeRow
@@ -22,7 +23,7 @@ from dissector.index.rows_by_connection import RowsByConnection
 from dissector.index.session_set import SessionChange
 from dissector.protocol.embedded.context import DecodingContext
 from dissector.protocol.embedded.formats import enveloped
-from dissector.protocol.message import UNKNOWN_MESSAGE
+from dissector.protocol.message import PREFIX, UNKNOWN_MESSAGE
 from dissector.protocol.schema.api_keys import ApiKey
 from dissector.protocol.schema.loader import api_name
 
@@ -49,6 +50,7 @@ class RequestDecoder:
         self._endpoints = endpoints
         self._by_connection = by_connection
         self._fetch_sessions = fetch_sessions
+        self._exact_readings = ExactReadings()
         self._named: tuple[object, int, object, dict[str, list[int]]] = (None, -1, None, {})
         """The last partitions of a fetch session, by names of topics: most Fetches leave them as they are."""
 
@@ -76,7 +78,9 @@ class RequestDecoder:
             *self._of_both(index_row), "", None,
         )  # fmt: skip
         findings = self._findings(index_row, response)
-        exchange = Exchange(fields, key, request, response, findings, exchange_info, _errors)
+        is_masked = request.masked or (response is not None and response.masked)
+        find = partial(self._found, index_row, self._of_masked(index_row, request, response) if is_masked else [])
+        exchange = Exchange(fields, key, request, response, findings, exchange_info, find)
         if key == _FETCH and is_incremental(request.body):
             exchange.find_fetched = partial(self._session_partitions, number, context.topic_names)
         return exchange
@@ -124,6 +128,43 @@ class RequestDecoder:
         )
         return [row_findings.CUT_SHORT] if is_cut else []
 
+    def _found(self, index_row: IndexRow, of_masked: list[Finding], exchange: Exchange) -> list[Finding]:
+        """The findings about the errors of the response, which is decoded for it, and about messages that have another
+        layout than their own; of masked ones they were found before."""
+        found = error_response(index_row.api_key, exchange.response) + of_masked
+        for message, is_request in ((exchange.request, True), (exchange.response, False)):
+            if message is None or message.masked:
+                continue
+            missing = message.size - len(message.data)  # as many as a prefix, if the size counts itself
+            if missing == PREFIX or (not missing and _is_damaged(message.decoded.findings)):
+                found += self._other_reading(index_row, message, message.data, is_request=is_request)
+        return found
+
+    def _of_masked(
+        self, index_row: IndexRow, request: ExchangeMessage, response: ExchangeMessage | None
+    ) -> list[Finding]:
+        """The findings about messages that have another layout than their own, of those that are masked: their bytes
+        are in the store alone, which may be gone when findings are asked for."""
+        found: list[Finding] = []
+        for message, frame, is_request in ((request, index_row.request, True), (response, index_row.response, False)):
+            if message is None or not message.masked:
+                continue
+            missing = message.size - len(message.data)
+            if missing == PREFIX or (not missing and _is_damaged(message.decoded.findings)):
+                data, whole = self._indexer.frames.read(frame)
+                if whole == len(data):
+                    found += self._other_reading(index_row, message, data, is_request=is_request)
+        return found
+
+    def _other_reading(
+        self, index_row: IndexRow, message: ExchangeMessage, data: bytes, *, is_request: bool
+    ) -> list[Finding]:
+        if message.is_cut or message.whole < len(message.data):
+            return []
+        kind = index_row.connection, index_row.api_key, index_row.version, is_request
+        found = self._exact_readings.finding(kind, data, message.size, message.layout)
+        return [] if found is None else [found]
+
     def fetch_session(self, number: int, *, names_topics: bool = True) -> dict[str, list[int]] | None:
         """The partitions of a row that is an incremental Fetch, by topic; None where they are unknown. They are known
         sooner if it names no topics."""
@@ -169,7 +210,5 @@ class RequestDecoder:
         return named
 
 
-def _errors(exchange: Exchange) -> list[Finding]:
-    """The findings about the errors of the response, which is decoded for it."""
-    assert exchange.api_key is not None, "a request has an API"
-    return error_response(exchange.api_key, exchange.response)
+def _is_damaged(findings: Iterable[Finding]) -> bool:
+    return any(each.code in DAMAGE for each in findings)

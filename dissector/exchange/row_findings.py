@@ -1,5 +1,6 @@
 """Findings that a row has because of what the capture holds of it, not because of a field."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Final, NamedTuple
 
@@ -14,6 +15,13 @@ from dissector.protocol.schema.api_groups import WAITING
 from dissector.tls.session import TlsSession
 
 ORPHAN: Final = Finding("orphan", Severity.WARNING, "response without a request in this capture", "response")
+ORPHAN_OF_WHOLE: Final = Finding(
+    "orphan", Severity.WARNING,
+    "response without a request, though nothing is missing of its connection: the broker may have answered none",
+    "response",
+)  # fmt: skip
+NOT_PENDING: Final = "response-not-pending"
+"""The code of a response that the broker sent to no request, on a connection of which nothing is missing."""
 UNANSWERED: Final = Finding("unanswered", Severity.WARNING, "no response in this capture", "request")
 MAY_WAIT: Final = Finding(
     "unanswered", Severity.NOTE, f"{UNANSWERED.message}: it may wait, for records or for others", "request"
@@ -32,8 +40,23 @@ TLS_ON_PLAIN_PORT: Final = Finding(
 _USE_TLS: Final = "set security.protocol=SSL (SASL_SSL with a login), or use a PLAINTEXT listener"
 _OF_CERTIFICATES: Final = frozenset((41, 42, 43, 44, 45, 46, 48, 49, 116))
 """Alerts about the certificate of the other side, or its absence."""
+MOST_SHOWN: Final = 3
+"""Ids that are named."""
 _OF_VERSIONS: Final = frozenset((40, 70, 71, 86))
 _UNRECOGNIZED_NAME: Final = 112
+
+
+def not_pending(number: int, pending: Sequence[int], *, is_answered: bool) -> Finding:
+    """The finding of a response whose id is that of no request that waits: `pending` are the ids of those that do.
+    `is_answered`: a request with this id has its response already."""
+    waiting = ", ".join(map(str, pending[:MOST_SHOWN])) + (", …" if len(pending) > MOST_SHOWN else "")
+    words = (
+        f"the broker answered correlation id {number} again: its request has a response already"
+        if is_answered
+        else f"the broker answered correlation id {number}, which no request of this connection has"
+    )
+    words += f"; {waiting} {'waits' if len(pending) == 1 else 'wait'}" if pending else ""
+    return Finding(NOT_PENDING, Severity.ERROR, words, "response.header.correlation_id")
 
 
 def missing_response(api_key: int, *, is_expected: bool, is_ended: bool) -> Finding:

@@ -44,6 +44,16 @@ OF_EXCHANGES: Final = (
         CAPTURE_AGAIN + " If you know the API and version, give them: --response Fetch:12.",
     ),
     Explanation(
+        "response-not-pending", "Response to no request", ERROR,
+        "The broker sent a response with the correlation id of no request that waits for one, and left one that waits "
+        "without a response; or it sent a second response. The capture has the whole connection, from its beginning "
+        "and without a gap.",
+        "A home-made broker, a mock or a proxy does not copy the correlation id of the request, or sends a response "
+        "twice. The API and version were inferred from the bytes of the response.",
+        "Correct the server: a response begins with the correlation id of its request. Kafka's clients close the "
+        "connection on another one, or wait for a response that never comes.",
+    ),
+    Explanation(
         "inferred", "API and version inferred", NOTE,
         "The request of this response is missing, so its API and version were inferred from its bytes. The message "
         "says how certain that is, and what else the bytes fit.",
@@ -165,6 +175,16 @@ OF_EXCHANGES: Final = (
         "A bug in the sender, damage, a part of the stream that is missing from the capture, or a response that was "
         "paired with the wrong request.",
         _ASK_THE_WRITER,
+    ),
+    Explanation(
+        "reads-as", "Has another layout", NOTE,
+        "The message does not fit the layout of its API and version, and fits another one to its last byte: another "
+        "version, another version of the header, no tagged fields, lengths written in another way.",
+        "The sender uses this layout for the version that it announced: a broker that does not know the version and "
+        "responds in its own, or a mistake in a client or server of one's own. More than one is named where the bytes "
+        "do not tell them apart. Of a connection eight such messages of each API and version are searched, if nothing "
+        "fits.",
+        "Correct the sender as the message says, or use a version that it has.",
     ),
     Explanation(
         "trailing-bytes", "Bytes after the last field", WARNING,

@@ -3,26 +3,32 @@
 from typing import Final
 
 from dissector.findings.detectors.batches import TinyBatches, UncompressedBatches
+from dissector.findings.detectors.bootstrapping import AdvertisedLoopback, ReconnectStorm
 from dissector.findings.detectors.captured_twice import CapturedTwice
-from dissector.findings.detectors.closed_at_start import (
+from dissector.findings.detectors.closed_connections import (
     ClosedAtApiVersions,
-    ControllerListener,
-    LoginRefused,
+    ClosedBeforeRequest,
+    ClosedInFlight,
     LoginRequired,
+    OversizedRequest,
+    RemovedVersion,
+    SuspectVersion,
+    UnreadableRequest,
 )
-from dissector.findings.detectors.closed_in_flight import ClosedInFlight, OversizedRequest
 from dissector.findings.detectors.consumer_lag import ConsumerLag
 from dissector.findings.detectors.correlation_ids import DuplicateCorrelationId, OutOfOrderResponse
 from dissector.findings.detectors.held_tail import HeldTail
+from dissector.findings.detectors.last_exchanges import ControllerListener, LoginRefused
 from dissector.findings.detectors.metadata_storm import MetadataStorm
 from dissector.findings.detectors.near_loss import NearLoss, RetransmittedBytes
 from dissector.findings.detectors.rebalance_loop import RebalanceLoop
 from dissector.findings.detectors.repeated_errors import ErrorStorm, FetchSessionError, RepeatedExpectedError
 from dissector.findings.detectors.sequence_numbers import RetriedBatch, SequenceGap
 from dissector.findings.detectors.slow_response import Slow
+from dissector.findings.detectors.stuck_fetch import StuckFetch
 from dissector.findings.detectors.throttled import Throttled
 from dissector.findings.detectors.unacknowledged import Unacknowledged
-from dissector.findings.detectors.versions import RemovedVersion, VersionNotOffered, VersionSteppedDown
+from dissector.findings.detectors.versions import VersionNotOffered, VersionSteppedDown
 from dissector.findings.framework.detector import FindingDetector
 from dissector.findings.framework.message_detector import MessageDetector
 
@@ -38,6 +44,9 @@ DETECTORS: Final[tuple[type[FindingDetector | MessageDetector], ...]] = (
     LoginRequired,
     LoginRefused,
     OversizedRequest,
+    ClosedBeforeRequest,
+    UnreadableRequest,
+    SuspectVersion,
     NearLoss,
     RetransmittedBytes,
     VersionNotOffered,
@@ -55,6 +64,9 @@ DETECTORS: Final[tuple[type[FindingDetector | MessageDetector], ...]] = (
     SequenceGap,
     RetriedBatch,
     ConsumerLag,
+    StuckFetch,
+    AdvertisedLoopback,
+    ReconnectStorm,
 )
 EXAMINATION_CODES: Final = frozenset(each.explanation.code for each in DETECTORS)
 """Codes of findings that the examination finds: decoding alone does not."""

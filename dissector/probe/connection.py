@@ -16,9 +16,11 @@ from typing import Final, NamedTuple, NoReturn, Self
 
 from dissector.core.finding import Finding, Severity
 from dissector.core.text import endpoint_name
+from dissector.exchange.exact_reading_findings import reads_as
 from dissector.exchange.info_column import info
 from dissector.exchange.model import Exchange, ExchangeMessage, ExchangeRow, worst
 from dissector.protocol.codec.writer import write
+from dissector.protocol.exact_readings import exact_readings
 from dissector.protocol.message import PREFIX, request_layout, response_layout
 from dissector.protocol.schema.headers import request_header_version
 from dissector.protocol.schema.loader import api
@@ -38,6 +40,13 @@ class ProbeError(Exception):
     def __init__(self, words: str, *, negative: bool = False) -> None:
         super().__init__(words)
         self.negative = negative
+
+
+def _damage(response: ExchangeMessage, api_key: int) -> str:
+    """Why a response can't be read, and as what else it reads."""
+    first = next(each.message for each in response.findings if each.severity is Severity.ERROR)
+    found = exact_readings(response.data, response.size, response.layout, api_key)
+    return "; ".join((first, reads_as(found, api_key, is_request=False).message) if found else (first,))
 
 
 class ClosedError(ProbeError):
@@ -116,7 +125,8 @@ class BrokerConnection:
             severity=worst(exchange.findings),
         )
         if any(finding.severity is Severity.ERROR for finding in response.findings):
-            raise ProbeError(f"{self.address}: what answers {known.name} v{version} is damaged", negative=True)
+            words = f"{self.address}: what answers {known.name} v{version} is damaged"
+            raise ProbeError(f"{words}: {_damage(response, api_key)}", negative=True)
         return response
 
     def _row(self, number: int, name: str, version: int, request: ExchangeMessage) -> ExchangeRow:

@@ -19,7 +19,8 @@ from dissector.protocol.tree import Node
 
 MALFORMED: Final = "malformed"
 OVER_LIMIT: Final = "over-limit"
-UNREAD: Final = frozenset((MALFORMED, "trailing-bytes", OVER_LIMIT))
+TRAILING: Final = "trailing-bytes"
+UNREAD: Final = frozenset((MALFORMED, TRAILING, OVER_LIMIT))
 """Codes of findings of a message that was not read to its end."""
 LARGEST: Final = (1 << 13) - 1
 """Printable characters are 0x20 and above, so two of them are a larger number."""

@@ -37,9 +37,12 @@ EXPECTED = {
     "trouble-retried-batch": [(8, "retried-batch")],
     "trouble-sequence-gap": [(9, "sequence-gap")],
     "trouble-slow": [(41, "slow")],
+    "trouble-stuck-fetch": [(11, "stuck-fetch")],
+    "trouble-suspect-version": [(1, "suspect-version")],
     "trouble-throttled": [(12, "throttled")],
     "trouble-tiny-batches": [(57, "tiny-batches")],
     "trouble-uncompressed-batches": [(10, "uncompressed-batches")],
+    "trouble-unreadable-request": [(1, "unreadable-request")],
     "trouble-version-not-offered": [(1, "version-not-offered")],
     "two-brokers": [(186, "closed-in-flight")],
 }
@@ -47,7 +50,10 @@ MISTAKES = {"login-required", "version-removed", "controller-listener"}
 """What `pcaps/mistakes` shows: tests/test_mistakes.py."""
 NETWORK = {"captured-twice", "delayed-tail", "unacknowledged"}
 """What `pcaps/network` shows: tests/findings/test_network_recordings.py."""
-MADE = {"out-of-order-response", "closed-at-api-versions"}
+MADE = {
+    "out-of-order-response", "closed-at-api-versions", "closed-before-request", "advertised-own-host",
+    "reconnect-storm",
+}  # fmt: skip
 """What no recording shows: Kafka's brokers read a connection's next request when they have answered the one before,
 and answer every ApiVersions."""
 

@@ -91,6 +91,9 @@ def refuses(connection: socket.socket) -> None:
     answer(connection, frame(connection), "ApiVersionsResponse", 3, {"error_code": 58, "api_keys": []})
 
 
+NO_NULL = "api_keys: count -1 where null is not allowed"
+
+
 @cases(
     ("server", "code", "words"),
     [
@@ -101,7 +104,11 @@ def refuses(connection: socket.socket) -> None:
         (endless, 2, "no whole answer to ApiVersions within 0.7 s"),
         (lambda connection: time.sleep(2), 2, "no whole answer to ApiVersions within 0.7 s"),
         (other_id, 1, "answers a request that was not sent: not Kafka"),
-        (damaged, 1, "what answers ApiVersions v5 is damaged"),
+        (
+            damaged,
+            1,
+            "what answers ApiVersions v5 is damaged: api_keys: count -1 where null is not allowed, at offset 10",
+        ),
         (never_agrees, 1, "answers ApiVersions v2 with UNSUPPORTED_VERSION"),
         (tls_alert, 2, "speaks TLS: ask a PLAINTEXT listener"),
         (refuses, 1, "answers ApiVersions v5 with SASL_AUTHENTICATION_FAILED"),
@@ -113,7 +120,7 @@ def test_a_server_that_is_not_kafka_is_reported_in_one_line(server: Handler, cod
     with serving(server) as address:
         done = kdissect("probe", address, "--timeout", longest)
     [line] = done.stderr.decode().splitlines()
-    assert (done.returncode, line) == (code, f"kdissect: {address}: {words}")
+    assert (done.returncode, line.partition(";")[0]) == (code, f"kdissect: {address}: {words}")
     assert not done.stdout
 
 

@@ -5,6 +5,7 @@ from pathlib import Path
 from dissector.capture_session import Capture
 from tests.cases import cases
 from tests.conftest import PCAPS
+from tests.findings.wire import Wire, pcap_of
 from tests.traffic import Turn, capture_of, conversation, request, response
 from tests.tui.main_driver import JAVA, opened
 from tui.row_states import RowState, alarm_size, row_state
@@ -33,8 +34,29 @@ def test_a_frame_that_was_not_captured_in_full_is_damaged(tmp_path: Path) -> Non
 def test_a_request_is_in_flight_until_the_capture_ends(tmp_path: Path) -> None:
     turns = [Turn(True, request(1)), Turn(False, response(1)), Turn(True, request(2)), Turn(False, response(3))]
     path = capture_of(tmp_path, conversation(turns))
-    assert states(path, is_read=False) == {RowState.ANSWERED, RowState.WAITING, RowState.ORPHAN}
-    assert states(path) == {RowState.ANSWERED, RowState.UNANSWERED, RowState.ORPHAN}
+    assert states(path, is_read=False) == {RowState.ANSWERED, RowState.WAITING, RowState.NOT_PENDING}
+    assert states(path) == {RowState.ANSWERED, RowState.UNANSWERED, RowState.NOT_PENDING}
+
+
+def test_an_intact_request_on_which_the_connection_was_closed_is_not_damaged(tmp_path: Path) -> None:
+    wire = Wire()
+    wire.exchange(1, "ApiVersions", 2, {}, {"api_keys": [{"api_key": 3, "max_version": 9}]})
+    wire.request(3, "Metadata", 4, {"topics": []})
+    wire.close(4)
+    with Capture([pcap_of(tmp_path, wire)]) as capture:
+        list(capture.read())
+        list(capture.findings.examine())
+        state = row_state(capture.exchange(1), is_read=True)
+    assert state is RowState.CLOSED
+    assert state.latency == "closed"
+
+
+@cases(
+    ("name", "state"),
+    [("mistakes/java-tls-to-plain", RowState.FOREIGN), ("mistakes/java-plain-to-tls", RowState.FOREIGN)],
+)
+def test_what_is_not_kafka_is_not_damaged(name: str, state: RowState) -> None:
+    assert state in states(str(PCAPS / f"{name}.pcapng"))
 
 
 def test_each_state_with_something_to_say_looks_different() -> None:

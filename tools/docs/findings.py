@@ -42,9 +42,9 @@ def _section(each: Explanation) -> str:
 def examples() -> dict[str, tuple[str, str]]:
     """By code, the smallest recording that shows it, and its message there."""
     found: dict[str, tuple[str, str]] = {}
-    for path in sorted(
-        [*PCAPS.rglob("*.pcapng"), *PCAPS.rglob("*.pcap")], key=lambda each: (each.stat().st_size, each)
-    ):
+    # Of the clients' recordings those of a restart: no other has connections that were closed before a request.
+    paths = [*PCAPS.rglob("*.pcapng"), *PCAPS.rglob("*.pcap"), *PCAPS.glob("clients/*/broker-restarted-1.pcapng.zst")]
+    for path in sorted(paths, key=lambda each: (each.stat().st_size, each)):
         with dissector.open(path) as capture:
             for code, message in _messages(capture):
                 found.setdefault(code, (str(path.relative_to(PCAPS)), message))

@@ -6,9 +6,8 @@ import shutil
 import subprocess
 import sys
 import tomllib
+from importlib.metadata import version
 from pathlib import Path
-
-import dissector
 
 ROOT = Path(__file__).parents[2]
 HERE = Path(__file__).parent
@@ -197,7 +196,7 @@ def client_version(client: str) -> str:
         needed = tomllib.loads((HERE / "rust" / "Cargo.toml").read_text())["dependencies"]
         return str(needed[client]["version"]).removeprefix("=")
     if client == "kdissect":
-        return dissector.__version__
+        return version("kafka-dissector")
     if client == "curl":
         done = subprocess.run([require("curl"), "--version"], capture_output=True, text=True, check=True)
         return done.stdout.split()[1]

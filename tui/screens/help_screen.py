@@ -30,7 +30,7 @@ WIDE: Final = 120
 _MARKS: Final = (
     (RowState.REFUSED.mark, "an error, or another warning"), (RowState.UNANSWERED.mark, "no response came"),
     (RowState.WAITING.mark, "the response may still come"), (RowState.ORPHAN.mark, "the request was not captured"),
-    (RowState.DAMAGED.mark, "damaged, or not captured in full"), (RowState.NOTED.mark, "a note"),
+    (RowState.DAMAGED.mark, "damaged, not captured in full, closed"), (RowState.NOTED.mark, "a note"),
     ("◆ ✎", "marked, commented"),
 )  # fmt: skip
 MARKS: Final = "Marks beside rows"

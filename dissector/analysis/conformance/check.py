@@ -1,14 +1,17 @@
 """Hold captures to all rules, and count for each client what it kept and what it broke."""
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Final
+
+import numpy as np
 
 from dissector.analysis.conformance.events import MessageEvent, events
 from dissector.analysis.conformance.rule import REST, Look, ProtocolRule, RuleMemory, Verdict, Verdicts
 from dissector.analysis.conformance.rules import RULES
 from dissector.capture_session import Capture
+from dissector.core.finding import Finding
 
 MOST_BREACHES: Final = 1_000
 """Breaches of a rule that are kept; all are counted."""
@@ -79,39 +82,80 @@ def check(
 
 def _check(result: CheckResult, name: str, capture: Capture, watch: Callable[[int], None]) -> None:
     begun = [(rule, rule.begin()) for rule in result.rules]
-    by_api: dict[tuple[str, bool, bool], list[tuple[ProtocolRule, Look]]] = {}
-    clients: dict[int, str] = {}
-
-    def add(rule: ProtocolRule, verdicts: Verdicts) -> None:
-        for found in verdicts or ():
-            event = found.event
-            client = clients.get(event.connection)
-            if client is None:
-                client = clients[event.connection] = _client(capture, event)
-            if found.is_kept:
-                result.kept[rule.code, client] += 1
-            else:
-                _add_breach(result, rule, found, name, client)
-
+    by_api: dict[tuple[str, str, bool], list[tuple[ProtocolRule, Look]]] = {}
+    closed: list[MessageEvent] = []
+    asked: set[int] = set()
+    add = _Adder(result, name, capture).add
     for event in events(capture.unmasked()):
         if event.is_request:
             watch(event.number)
             result.exchanges += 1
-        kind = event.api, event.is_request, event.is_read
+            if event.api == "ApiVersions":
+                asked.add(event.connection)
+            elif event.connection not in asked and event.is_closed and len(closed) < MOST_BREACHES:
+                closed.append(event)
+        kind = event.api, _side(event), event.is_read
         looks = by_api.get(kind)
         if looks is None:
             looks = by_api[kind] = _looks(begun, *kind)
         for rule, look in looks:
-            add(rule, look(event))
+            verdicts = look(event)
+            if verdicts:
+                add(rule, verdicts)
+    looking = [(rule, memory) for rule, memory in begun if type(memory).closed is not RuleMemory.closed]
+    for event, causes in _causes(capture, closed) if looking else ():
+        for rule, memory in looking:
+            add(rule, memory.closed(event, causes))
     for rule, memory in begun:
         add(rule, memory.end())
 
 
+class _Adder:
+    """Adds what rules say of one capture to the result."""
+
+    def __init__(self, result: CheckResult, name: str, capture: Capture) -> None:
+        self._result = result
+        self._name = name
+        self._capture = capture
+        self._clients: dict[int, str] = {}
+
+    def add(self, rule: ProtocolRule, verdicts: Verdicts) -> None:
+        clients, kept, code = self._clients, self._result.kept, rule.code
+        for found in verdicts or ():
+            event = found.event
+            client = clients.get(event.connection)
+            if client is None:
+                client = clients[event.connection] = _client(self._capture, event)
+            if found.is_kept:
+                kept[code, client] += 1
+            else:
+                _add_breach(self._result, rule, found, self._name, client)
+
+
+def _side(event: MessageEvent) -> str:
+    """Return the name of the look that rules have at a message."""
+    return "request" if event.is_request else "orphan" if event.is_orphan else "response"
+
+
+def _causes(capture: Capture, closed: Sequence[MessageEvent]) -> Iterator[tuple[MessageEvent, list[Finding]]]:
+    """Yield requests on which their connections were closed, with what the examination finds about them. It is limited
+    to them, unless it was begun."""
+    if not closed:
+        return
+    if capture.findings.examination is None:
+        capture.findings.limit_to(np.array([each.number - 1 for each in closed], np.int64))
+    for _ in capture.findings.examine():
+        pass
+    found: dict[int, list[Finding]] = {}
+    for row, finding in capture.findings.cross_message():
+        found.setdefault(row + 1, []).append(finding)
+    yield from ((each, found.get(each.number, [])) for each in closed)
+
+
 def _looks(
-    begun: Iterable[tuple[ProtocolRule, RuleMemory]], api: str, is_request: bool, is_read: bool
+    begun: Iterable[tuple[ProtocolRule, RuleMemory]], api: str, name: str, is_read: bool
 ) -> list[tuple[ProtocolRule, Look]]:
     """Return the rules that look at messages of one side of an API, and how each does."""
-    name = "request" if is_request else "response"
     seeing = ((rule, memory) for rule, memory in begun if not rule.apis or (is_read and api in rule.apis))
     return [
         (rule, getattr(memory, name)) for rule, memory in seeing

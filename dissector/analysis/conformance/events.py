@@ -2,7 +2,8 @@
 
 Invariants:
   * a response comes after its request, and after all requests that were sent before it;
-  * a body that could not be read to its end is empty: rules on its fields do not see it.
+  * a body that could not be read to its end is empty: rules on its fields do not see it;
+  * a response without a request comes in its place, and is no response to rules: its API is a guess.
 """
 
 import heapq
@@ -10,6 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, Final, TypeVar, cast
 
 from dissector.exchange.model import Exchange, ExchangeMessage
+from dissector.exchange.row_findings import CLOSED
 from dissector.protocol.embedded.topics import RECORDS_FIELDS
 
 Body = Mapping[str, Any]
@@ -71,6 +73,16 @@ class MessageEvent:
         return self.body.get("error_code")
 
     @property
+    def is_orphan(self) -> bool:
+        """Whether it is a response without a request in the capture."""
+        return self.exchange.request is None
+
+    @property
+    def is_closed(self) -> bool:
+        """Whether it is a request whose connection was closed before the response."""
+        return self.is_request and self.exchange.response is None and CLOSED in self.exchange.row_findings
+
+    @property
     def is_read(self) -> bool:
         """Whether the body could be read, and of a response that of its request, too."""
         request = self.exchange.request
@@ -94,11 +106,12 @@ def events(exchanges: Iterable[Exchange]) -> Iterator[MessageEvent]:
     waiting: list[tuple[int, int, MessageEvent]] = []
     for exchange in exchanges:
         row = exchange.fields
-        if row.kind != "exchange" or exchange.request is None:
+        if row.kind != "exchange":
             continue
         while waiting and (waiting[0][0] <= row.time_ns or len(waiting) > MOST_WAITING):
             yield heapq.heappop(waiting)[2]
-        yield MessageEvent(exchange, exchange.request, True, row.time_ns)
+        if exchange.request is not None:
+            yield MessageEvent(exchange, exchange.request, True, row.time_ns)
         if exchange.response is not None:
             time_ns = exchange.response.time_ns
             heapq.heappush(waiting, (time_ns, row.number, MessageEvent(exchange, exchange.response, False, time_ns)))

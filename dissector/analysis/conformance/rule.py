@@ -1,12 +1,13 @@
 """What a rule is, and what it says of a message."""
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import partial
 from typing import Final, NamedTuple, TypeVar
 
 from dissector.analysis.conformance.events import Body, MessageEvent
+from dissector.core.finding import Finding
 
 REST: Final = "(rest)"
 """In place of a path: the bytes behind the last field."""
@@ -46,6 +47,13 @@ class RuleMemory:
 
     def response(self, event: MessageEvent) -> Verdicts:
         """Look at a response, in the order of time. `event.request` has the body of its request."""
+
+    def orphan(self, event: MessageEvent) -> Verdicts:
+        """Look at a response without a request in the capture, in the order of time."""
+
+    def closed(self, event: MessageEvent, causes: Sequence[Finding]) -> Verdicts:
+        """Look at a request on which the connection was closed, of a client that did not ask for versions on it, at the
+        end of the capture; `causes` are the findings of the examination about it."""
 
     def end(self) -> Verdicts:
         """Say what only the end of the capture shows: that something never came."""

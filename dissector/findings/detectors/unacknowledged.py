@@ -14,16 +14,15 @@ from dissector.core.columns import tuples
 from dissector.core.finding import Severity
 from dissector.core.text import counted, duration
 from dissector.findings.explanation import Explanation
+from dissector.findings.framework.acknowledgements import is_stuck
 from dissector.findings.framework.context import FindingContext
 from dissector.findings.framework.detector import ConnectionDetector
 from dissector.findings.framework.examined_rows import ExaminedRows
 from dissector.findings.framework.open_findings import FindingSink
 from dissector.findings.framework.recurrence import SECOND, BoundedStates
 from dissector.index.exchange_table import NO_FRAME
-from dissector.transport.deliveries import STUCK_RETRIES, Delivery
+from dissector.transport.deliveries import Delivery
 
-LEAST_NS: Final = SECOND
-"""For how long bytes were sent again."""
 FULL_SIZED: Final = 1_200
 """Bytes of a segment that a path may refuse for its size: IPv6 carries 1,220 everywhere, tunnels over IPv4 as much."""
 IDLE_NS: Final = 60 * SECOND
@@ -84,29 +83,6 @@ def waits_for_acknowledgement(context: FindingContext, rows: ExaminedRows) -> Bo
                     & ((rows.response == NO_FRAME) | (not of_client))
                 )  # fmt: skip
     return waits
-
-
-def is_stuck(delivery: Delivery) -> bool:
-    """Whether an end sent bytes again and again without an acknowledgement."""
-    return (
-        delivery.retries >= STUCK_RETRIES
-        and delivery.waiting_ns > 0
-        and delivery.retry_ns - delivery.waiting_ns >= LEAST_NS
-        and not delivery.is_closed
-    )
-
-
-def request_is_stuck(context: FindingContext, connection: int) -> bool:
-    """Whether requests of a connection were never acknowledged: `Unacknowledged` reports them."""
-    sent = context.delivery(connection, of_client=True)
-    return sent is not None and is_stuck(sent)
-
-
-def acknowledged_words(context: FindingContext, connection: int) -> str:
-    """What is to be said of requests without a response, if the broker's TCP has all of them; begins with a
-    semicolon."""
-    sent = context.delivery(connection, of_client=True)
-    return "; TCP delivered it, so the broker did not answer" if sent is not None and sent.is_acked else ""
 
 
 def _words(delivery: Delivery) -> str:

@@ -1,26 +1,24 @@
-"""Versions: those that the broker did not advertise, those that newer brokers removed, and clients that step down."""
+"""Versions: those that the broker did not advertise, and clients that step down."""
 
 from typing import ClassVar, NamedTuple
 
 import numpy as np
 
 from dissector.core.arrays import Bool, Int64
-from dissector.core.batches import NEVER
 from dissector.core.columns import tuples
 from dissector.core.finding import Severity
 from dissector.findings.explanation import Explanation
 from dissector.findings.framework.context import FindingContext
 from dissector.findings.framework.decoded_exchange import DecodedExchange
-from dissector.findings.framework.detector import Aggregator, ConnectionDetector
+from dissector.findings.framework.detector import Aggregator
 from dissector.findings.framework.examined_rows import ExaminedRows
 from dissector.findings.framework.extractor import NO_API, ONE_PER_SCOPE, Apis, Extractor, ObservationSink, Scope
 from dissector.findings.framework.open_findings import FindingSink
 from dissector.findings.framework.recurrence import BoundedStates
 from dissector.index.exchange_table import NO_FRAME
-from dissector.protocol.explain.releases import Removal, removal
 from dissector.protocol.schema.api_keys import ApiKey
 from dissector.protocol.schema.error_codes import ErrorCode
-from dissector.protocol.schema.loader import api, api_name
+from dissector.protocol.schema.loader import api_name
 
 
 class NotAdvertised(NamedTuple):
@@ -29,19 +27,30 @@ class NotAdvertised(NamedTuple):
     low: int
     high: int
     """Below `low` if it advertised none."""
+    is_asked: bool
+    """Whether the client had asked with ApiVersions on the same connection."""
 
 
 class VersionExtractor(Extractor):
     """Observes versions that a broker did not advertise, by client, API and version."""
 
     def examine_rows(self, rows: ExaminedRows) -> None:
-        """Examine the first row of each connection, API and version."""
+        """Examine the first row of each connection, API and version. Of a request that can't be read the version may be
+        no version."""
         some = self._refused(rows)
-        for row, connection, key, version, *place in tuples(
-            some.row, some.connection, some.api_key, some.version, some.packet, some.request_start
-        ):
-            offer = NotAdvertised(*self.context.offered(connection).get(key, (0, -1)))
-            self.observe((self.context.client(connection), key, version), row, (place[0], place[1]), offer)
+        columns = some.row, some.connection, some.api_key, some.version, some.packet, some.request_start
+        for row, connection, key, version, packet, start in tuples(*columns):
+            if self.context.request_faults(row):
+                continue
+            low, high = self.context.offered(connection).get(key, (0, -1))
+            offer = NotAdvertised(low, high, self._is_asked(connection, start))
+            self.observe((self.context.client(connection), key, version), row, (packet, start), offer)
+
+    def _is_asked(self, connection: int, before: int) -> bool:
+        """Return whether a connection has ApiVersions before an offset of the client's stream."""
+        rows = self.context.rows_of(connection)
+        asks = rows.is_exchange & (rows.api_key == ApiKey.API_VERSIONS) & (rows.request != NO_FRAME)
+        return bool((rows.request_start[asks] < before).any())
 
     def needed_apis(self, rows: ExaminedRows, _is_clean: Bool) -> Apis:
         """All, if one of these rows is in a version that its broker did not advertise."""
@@ -99,65 +108,17 @@ class VersionNotOffered(Aggregator[NotAdvertised]):
 
 
 def _offer_and_advice(version: int, offer: NotAdvertised) -> str:
-    """Return what the broker advertised instead, and what to change."""
+    """Return what the broker advertised instead, and what to change: nothing that the client did already."""
     if offer.low > offer.high:
         return "did not advertise the API: use a broker that has it, or a client that does without"
-    advice = (
-        "upgrade the client, or remove the setting that fixes its versions (broker.version.fallback, api_version)"
-        if version < offer.low
-        else "upgrade the broker, or let the client ask it with ApiVersions (api.version.request=true)"
-    )
+    remove = "remove the setting that fixes its versions (broker.version.fallback, api_version)"
+    if offer.is_asked and version > offer.high:
+        advice = f"the client asked and did not heed it; correct the client, or {remove}"
+    elif version < offer.low:
+        advice = f"upgrade the client, or {remove}"
+    else:
+        advice = "upgrade the broker, or let the client ask it with ApiVersions (api.version.request=true)"
     return f"advertised v{offer.low}–v{offer.high}: {advice}"
-
-
-def removal_of(context: FindingContext, connection: int, key: int, version: int) -> Removal | None:
-    """Return since when brokers lack the version of a request on which one closed the connection; None if they have it,
-    or the broker advertised versions, so that more is known."""
-    closed_ns, by_client = context.closed(connection)
-    known = api(key)
-    if closed_ns == NEVER or by_client or known is None or context.offered(connection):
-        return None
-    return None if context.is_server_foreign(connection) else removal(known.request, version)
-
-
-class RemovedVersion(ConnectionDetector):
-    """Finds requests of old clients on which a newer broker closed the connection."""
-
-    only_unanswered: ClassVar = True
-    explanation: ClassVar = Explanation(
-        "version-removed",
-        "The client is too old for the broker",
-        Severity.ERROR,
-        "The request has a version that newer releases of Kafka removed, and the broker closed the connection without "
-        "a response.",
-        "The client is older than the broker supports: Kafka 4 removed the versions of before Kafka 2.1 (KIP-896). Or "
-        "the client could use newer versions, but a setting says that the broker is old, so it does not send "
-        "ApiVersions.",
-        "Upgrade the client. In librdkafka remove api.version.request=false and broker.version.fallback, in "
-        "kafka-python remove api_version, in sarama raise Config.Version. Then the client learns from ApiVersions "
-        "which versions the broker has.",
-    )
-
-    def __init__(self, sink: FindingSink, context: FindingContext) -> None:
-        super().__init__(sink, context)
-        self._reported: BoundedStates[int, list[int]] = BoundedStates(list)
-
-    def examine_rows(self, rows: ExaminedRows) -> None:
-        """Report one finding for each connection, at its first such request."""
-        some = rows.unanswered
-        for row, connection, key, version in tuples(some.row, some.connection, some.api_key, some.version):
-            found = removal_of(self.context, connection, key, version)
-            reported = self._reported.of(connection)
-            if found is not None and not reported:
-                reported.append(row)
-                self.report(row, _words(api_name(key), version, found), "request.header.request_api_version")
-
-
-def _words(name: str, version: int, removed: Removal) -> str:
-    return (
-        f"the broker closed the connection on {name} v{version}, which Kafka {removed.release} no longer has (it has "
-        f"v{removed.low} and up): upgrade the client, or remove api.version.request=false and broker.version.fallback"
-    )
 
 
 class LowerVersion(NamedTuple):

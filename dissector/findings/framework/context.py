@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from typing import Protocol
 
 from dissector.core.arrays import Int64
+from dissector.core.finding import Finding
 from dissector.findings.framework.examined_rows import ExaminedRows
 from dissector.protocol.message import Values
 from dissector.transport.deliveries import Delivery
@@ -27,8 +28,15 @@ class FindingContext(Protocol):
     def closed(self, connection: int) -> tuple[int, bool]:
         """Return when a connection was closed, or `NEVER`, and whether the client closed it first."""
 
-    def rows_of(self, connection: int, most: int) -> ExaminedRows:
-        """Return the rows with which a connection begins, at most so many."""
+    def server(self, connection: int) -> str:
+        """Return the server of a connection, as `host:port`."""
+
+    def rows_of(self, connection: int) -> ExaminedRows:
+        """Return all rows of a connection so far, in the order of its streams."""
+
+    def request_faults(self, row: int) -> list[Finding]:
+        """Return why a broker can't read the request of a row: it does not fit its layout, or has a tag outside its
+        versions. Paths begin in the request; content that may be secret is not in them."""
 
     def last_row(self, connection: int) -> int:
         """Return the row with which a connection ends so far; -1 if it has none."""

@@ -16,6 +16,7 @@ import numpy as np
 from dissector.core.arrays import Bool, Int64
 from dissector.core.batches import NEVER
 from dissector.core.columns import is_in
+from dissector.core.finding import Finding
 from dissector.core.store import Store
 from dissector.detection.kafka_detector import Connections
 from dissector.exchange.decoder import ExchangeDecoder
@@ -28,6 +29,7 @@ from dissector.findings.framework.examined_rows import ExaminedRows
 from dissector.findings.framework.examiner_group import ExaminerGroup
 from dissector.findings.framework.extractor import NO_API, Apis, Examiner, Extractor
 from dissector.findings.framework.message_examination import MessageExamination
+from dissector.findings.framework.message_faults import faults
 from dissector.findings.framework.open_findings import MAX_FINDINGS, UNLIMITED, FindingStore
 from dissector.index.exchange_table import NO_FRAME
 from dissector.index.indexer import Indexer
@@ -42,8 +44,6 @@ STEP: Final = 4_096
 """Rows that are examined between two reports of progress."""
 MAX_CLIENTS: Final = 4_096
 """Connections whose client's name is cached."""
-MAX_BEGINNINGS: Final = 1_024
-"""Connections whose first rows are kept during a step: more than one detector looks at how a connection begins."""
 _TABLE_COLUMNS: Final = (
     "kind", "connection", "packet", "api_key", "version", "correlation_id", "client_id", "flags", "request", "response",
 )  # fmt: skip
@@ -83,7 +83,6 @@ class Examination:
         self.first_pending_packet = NEVER
         self._generation = -1
         self.client = lru_cache(maxsize=MAX_CLIENTS)(self._client)
-        self.rows_of = lru_cache(maxsize=MAX_BEGINNINGS)(self._rows_of)
 
     def examine(self, most_pending: int, *, final: bool, step: int = STEP) -> Iterator[int]:
         """Examine rows that became complete since the last call; all rows once the capture is `final`. Yield the number
@@ -177,7 +176,6 @@ class Examination:
 
     def _examine(self, rows: Int64, ended: Int64) -> None:
         """Examine rows; `ended` are those whose connection's end is known."""
-        self.rows_of.cache_clear()
         for group in self._groups:
             some = self._columns(group.rows(self._index.table, rows))
             group.examine(some, some if ended is rows else self._columns(group.rows(self._index.table, ended)))
@@ -283,9 +281,19 @@ class Examination:
         time_ns, side = self._connections.closed(connection)
         return time_ns, side == self._index.detector.client(connection)
 
-    def _rows_of(self, connection: int, most: int) -> ExaminedRows:
-        """Return the rows with which a connection begins, at most so many."""
-        return self._columns(self._rows_in_order(connection)[:most])
+    def server(self, connection: int) -> str:
+        """Return the server of a connection, as `host:port`."""
+        return self._decoder.ends(connection)[1]
+
+    def rows_of(self, connection: int) -> ExaminedRows:
+        """Return all rows of a connection so far, in the order of its streams."""
+        return self._columns(self._rows_in_order(connection))
+
+    def request_faults(self, row: int) -> list[Finding]:
+        """Return why a broker can't read the request of a row: it does not fit its layout, or has a tag outside its
+        versions."""
+        request = self._decoder.exchange(row).request
+        return [] if request is None else faults(request)
 
     def last_row(self, connection: int) -> int:
         """Return the row with which a connection ends so far; -1 if it has none."""

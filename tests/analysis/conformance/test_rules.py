@@ -260,6 +260,19 @@ def made_with(folder: Path, part: str, bodies: dict[str, Any], rest: str | None)
 
 def test_each_rule_has_its_tests_and_its_source() -> None:
     tested = {*MADE, "request-trailing-bytes", "response-trailing-bytes", "request-malformed", "response-malformed"}
+    tested |= {
+        "asked-and-answered",
+        "response-id",
+        "request-tag-versions",
+        "response-tag-versions",
+        "version-refused",
+        "fetch-records-null",
+        "produce-magic",
+        "fetch-magic",
+        "produced-inner-offsets",
+        "fetched-inner-offsets",
+        "empty-assignment",
+    }  # test_answers_and_records.py
     assert tested == {each.code for each in RULES}
     assert len(RULES) >= 40
     assert all(each.source and each.title and not each.title.endswith(".") for each in RULES)

@@ -22,7 +22,7 @@ def test_a_version_that_the_broker_did_not_name(tmp_path: Path, version: int, ex
     ("low", "high", "advice"),
     [
         (5, 9, "advertised v5–v9: upgrade the client, or remove the setting"),
-        (0, 3, "advertised v0–v3: upgrade the broker, or let the client ask it"),
+        (0, 3, "advertised v0–v3: the client asked and did not heed it"),
         (0, -1, "did not advertise the API: use a broker that has it"),
     ],
 )
@@ -41,6 +41,25 @@ def test_another_connection_to_the_same_broker_knows_what_it_offers(tmp_path: Pa
     talk.ask(0, "ApiVersions", 2, {}, {"api_keys": [{"api_key": 12, "min_version": 0, "max_version": 3}]})
     heartbeat(other, 5)
     assert codes(tmp_path, talk, other) == [(1, "version-not-offered")]
+
+
+def test_a_client_that_did_not_ask_on_its_connection_is_told_to(tmp_path: Path) -> None:
+    talk, other = Talk(1), Talk(2)
+    talk.ask(0, "ApiVersions", 2, {}, {"api_keys": [{"api_key": 12, "min_version": 0, "max_version": 3}]})
+    heartbeat(other, 5)
+    [(_, finding)] = found(tmp_path, talk, other)
+    assert finding.message.endswith("let the client ask it with ApiVersions (api.version.request=true)")
+
+
+def test_a_request_that_cannot_be_read_has_no_version(tmp_path: Path) -> None:
+    """Its bytes may be of another message: nothing is said of its version beside `malformed`."""
+    talk = Talk()
+    talk.ask(0, "ApiVersions", 2, {}, {"api_keys": [{"api_key": 12, "min_version": 0, "max_version": 3}]})
+    heartbeat(talk, 5)
+    last = talk.turns[-2]
+    data = last.data[:-8] + b"\xff" * 8
+    talk.turns[-2] = last._replace(data=data)
+    assert not codes(tmp_path, talk)
 
 
 def test_a_version_refused_once_is_negotiation_and_refused_twice_a_finding(tmp_path: Path) -> None:

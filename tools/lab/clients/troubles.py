@@ -33,13 +33,15 @@ DROP_ALL = struct.pack("HBBI", 6, 0, 0, 0)
 class Client:
     """One connection; responses are read on request, with any errors."""
 
-    def __init__(self, servers: str, client_id: str = "trouble") -> None:
+    def __init__(self, servers: str, client_id: str = "trouble", *, asks: bool = True) -> None:
+        """Without `asks` the client does not ask for versions."""
         host, port = servers.split(":")
         self._socket = socket.create_connection((host, int(port)), SECONDS)
         self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self._client_id = client_id
         self._sent = 0
-        self.ask("ApiVersions", 3, {"client_software_name": "kdissect", "client_software_version": "1.0"})
+        if asks:
+            self.ask("ApiVersions", 3, {"client_software_name": "kdissect", "client_software_version": "1.0"})
 
     def send(self, name: str, version: int, body: Values) -> None:
         """A request, and no look at the answer."""
@@ -289,10 +291,48 @@ def near_loss(servers: str) -> None:
     client.close()
 
 
+def unreadable_request(servers: str) -> None:
+    """A tagged field one version too early: Fetch has it from version 17 on."""
+    client = Client(servers)
+    tag = {"tag": 0, "data": bytes(16).hex()}
+    topics = [{"topic_id": "AQIDBAUGBwgJCgsMDQ4PEA", "partitions": [{"partition": 0, "unknown_tagged_fields": [tag]}]}]
+    client.send("Fetch", 16, {"session_epoch": -1, "topics": topics})
+    with suppress(EOFError, ConnectionError):
+        client._frame()
+    client.close()
+
+
+def suspect_version(servers: str) -> None:
+    """A version that the broker does not have yet, of a client that does not ask."""
+    client = Client(servers, asks=False)
+    client.ask("FindCoordinator", FIND_COORDINATOR, {"key_type": 0, "key": "nobody"})
+    data = dissector.encode_request("Metadata", METADATA, {"topics": []}, correlation_id=2, client_id="trouble")
+    client._socket.sendall(data[:6] + (99).to_bytes(2, "big") + data[8:])
+    with suppress(EOFError, ConnectionError):
+        client._frame()
+    client.close()
+
+
+def stuck_fetch(servers: str) -> None:
+    """A consumer that does not get past a batch."""
+    topic(servers, "stuck")
+    client = Client(servers)
+    client.ask("Produce", PRODUCE, sent("stuck", 10))
+    wanted = {"partition": 0, "fetch_offset": 0, "partition_max_bytes": 100_000}
+    body = {
+        "max_wait_ms": 100, "min_bytes": 0, "max_bytes": 100_000, "session_id": 0, "session_epoch": -1,
+        "topics": [{"topic": "stuck", "partitions": [wanted]}],
+    }  # fmt: skip
+    for _ in range(6):
+        client.ask("Fetch", FETCH, body)
+    client.close()
+
+
 TROUBLES = (
     tiny_batches, uncompressed_batches, throttled, error_storm, metadata_storm, rebalance_loop, fetch_session_error,
     sequence_gap, retried_batch, consumer_lag, slow, version_not_offered,
     oversized_request, closed_in_flight, duplicate_correlation_id, everyday_error_again, near_loss,
+    unreadable_request, suspect_version, stuck_fetch,
 )  # fmt: skip
 
 if __name__ == "__main__":

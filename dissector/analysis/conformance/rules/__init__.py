@@ -3,9 +3,20 @@
 from typing import Final
 
 from dissector.analysis.conformance.rule import ProtocolRule
-from dissector.analysis.conformance.rules import cluster, fetch, forwarding, frames, groups, logins, produce, retries
+from dissector.analysis.conformance.rules import (
+    answers,
+    cluster,
+    fetch,
+    forwarding,
+    frames,
+    groups,
+    logins,
+    produce,
+    records,
+    retries,
+)
 
 RULES: Final[tuple[ProtocolRule, ...]] = (
-    *frames.RULES, *logins.RULES, *produce.RULES, *fetch.RULES, *groups.RULES, *cluster.RULES,
-    *retries.RULES, *forwarding.RULES,
+    *frames.RULES, *answers.RULES, *logins.RULES, *produce.RULES, *fetch.RULES, *records.RULES, *groups.RULES,
+    *cluster.RULES, *retries.RULES, *forwarding.RULES,
 )  # fmt: skip

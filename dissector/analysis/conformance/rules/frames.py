@@ -1,12 +1,15 @@
 """Rules on any message: what its schema says, correlation ids, versions that were offered, throttling."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import ClassVar, Final
 
 from dissector.analysis.conformance.events import MessageEvent
 from dissector.analysis.conformance.rule import REST, RuleBook, RuleMemory, RuleSide, Verdict
+from dissector.core.finding import Finding
 from dissector.core.text import counted, duration
+from dissector.exchange.info_column import READS_AS
+from dissector.protocol.misplaced_tags import misplaced_tags
 from dissector.protocol.schema.error_codes import ErrorCode
 
 RULES: Final = RuleBook()
@@ -19,13 +22,21 @@ def _trailing(event: MessageEvent) -> Iterator[Verdict]:
         decoded = event.message.decoded
         rest = len(decoded.rest) if decoded.body or not decoded.findings else 0
         words = f"{counted(rest, 'byte')} that {event.api} v{event.version} does not have" if rest else ""
-        yield Verdict(event, not rest, REST, words)
+        yield Verdict(event, not rest, REST, words + _reads_as(event))
 
 
 def _malformed(event: MessageEvent) -> Iterator[Verdict]:
     damage = [each for each in event.message.decoded.findings if each.code in _DAMAGE]
     if event.message.whole == event.message.size and (damage or event.message.layout.body is not None):
-        yield Verdict(event, not damage, "", "it can't be read to its end")
+        words = f"it can't be read to its end: {damage[0].message}{_reads_as(event)}" if damage else ""
+        yield Verdict(event, not damage, REST if damage and event.message.rest else "", words)
+
+
+def _reads_as(event: MessageEvent) -> str:
+    """As what else a message reads, for which it was searched where it was decoded."""
+    part = "request" if event.is_request else "response"
+    found = (each for each in event.exchange.row_findings if each.code == READS_AS and each.path == part)
+    return next((f"; {each.message}" for each in found), "")
 
 
 @RULES.request("request-trailing-bytes", "the request's schema; KIP-482 on tagged fields")
@@ -50,6 +61,26 @@ def request_schema(event: MessageEvent) -> Iterator[Verdict]:
 def response_schema(event: MessageEvent) -> Iterator[Verdict]:
     """a response has the fields of its version."""
     return _malformed(event)
+
+
+def _misplaced_tags(event: MessageEvent) -> Sequence[Verdict]:
+    body = event.message.body
+    if not body:
+        return ()
+    found = [Verdict(event, False, each.path, each.words) for each in misplaced_tags(event.message.layout, body)]
+    return found or (Verdict(event, True, "", ""),)
+
+
+@RULES.request("request-tag-versions", "the request's schema, taggedVersions; KIP-482")
+def request_tags(event: MessageEvent) -> Sequence[Verdict]:
+    """a request has tagged fields only in versions that have them."""
+    return _misplaced_tags(event)
+
+
+@RULES.response("response-tag-versions", "the response's schema, taggedVersions; KIP-482", side=RuleSide.BROKER)
+def response_tags(event: MessageEvent) -> Sequence[Verdict]:
+    """a response has tagged fields only in versions that have them."""
+    return _misplaced_tags(event)
 
 
 @RULES.memory("correlation-id-in-use", "RequestHeader.json; Kafka's NetworkClient")
@@ -113,15 +144,42 @@ class OfferedVersions(RuleMemory):
             }
 
 
+@RULES.memory("version-refused", "KIP-35; brokers close the connection on versions that they do not have")
+class RefusedVersions(RuleMemory):
+    """a client that does not ask for versions (ApiVersions) uses versions that its broker has."""
+
+    def __init__(self) -> None:
+        self._asked: set[int] = set()
+
+    def request(self, event: MessageEvent) -> Sequence[Verdict]:
+        if event.api == "ApiVersions":
+            self._asked.add(event.connection)
+        elif event.connection not in self._asked and event.exchange.response is not None:
+            return (Verdict(event, True, "", ""),)
+        return ()
+
+    def closed(self, event: MessageEvent, causes: Sequence[Finding]) -> Iterator[Verdict]:
+        # Imported on use: few captures have a request on which its connection was closed.
+        from dissector.findings.detectors.closed_connections import RemovedVersion, SuspectVersion
+
+        codes = {each.explanation.code for each in (RemovedVersion, SuspectVersion)}
+        for each in causes:
+            if each.code in codes:
+                yield Verdict(event, False, "", each.message)
+
+
 @RULES.response("offered-ranges", "KIP-35; ApiVersionsResponse.json", {"ApiVersions"}, side=RuleSide.BROKER)
 def offered_ranges(event: MessageEvent) -> Iterator[Verdict]:
     """ApiVersions has each API once, its lowest version not above its highest."""
     seen: set[int] = set()
     for n, each in enumerate(event.body.get("api_keys", ())):
-        is_kept = each["min_version"] <= each["max_version"] and each["api_key"] not in seen
-        words = f"API {each['api_key']}: v{each['min_version']} to v{each['max_version']}"
-        yield Verdict(event, is_kept, f"api_keys[{n}]", words + (", again" if each["api_key"] in seen else ""))
-        seen.add(each["api_key"])
+        key, low, high = each["api_key"], each["min_version"], each["max_version"]
+        if low <= high and key not in seen:
+            yield Verdict(event, True, "", "")
+        else:
+            again = ", again" if key in seen else ""
+            yield Verdict(event, False, f"api_keys[{n}]", f"API {key}: v{low} to v{high}{again}")
+        seen.add(key)
 
 
 @RULES.memory("api-versions-fallback", "KIP-511", {"ApiVersions"})

@@ -5,7 +5,7 @@ from typing import Final
 
 from dissector.analysis.conformance.events import MessageEvent
 from dissector.analysis.conformance.rule import RuleBook, RuleMemory, RuleSide, Verdict, partitions
-from dissector.core.text import duration
+from dissector.core.text import counted, duration
 from dissector.protocol.schema.error_codes import ErrorCode
 
 RULES: Final = RuleBook()
@@ -71,6 +71,31 @@ def assignments(event: MessageEvent) -> Iterator[Verdict]:
                 owner = owners.setdefault(key, each["member_id"])
                 words = f"{key[0]} partition {partition} belongs to {owner}, too"
                 yield Verdict(event, owner == each["member_id"], path, words)
+
+
+@RULES.memory(
+    "empty-assignment", "SyncGroupResponse.json; Kafka's GroupCoordinator", {"SyncGroup"}, side=RuleSide.BROKER
+)
+class EmptyAssignments(RuleMemory):
+    """a member gets the assignment that the leader made for it."""
+
+    def __init__(self) -> None:
+        self._made: dict[str, tuple[int, dict[str, bytes]]] = {}
+        """By group: the newest generation with assignments, and these by member."""
+
+    def request(self, event: MessageEvent) -> None:
+        made = {each["member_id"]: each["assignment"] for each in event.body.get("assignments", ())}
+        if made:
+            self._made[event.body["group_id"]] = event.body["generation_id"], made
+
+    def response(self, event: MessageEvent) -> Iterator[Verdict]:
+        generation, assignments = self._made.get(event.request.get("group_id", ""), (-1, {}))
+        is_same = generation == event.request.get("generation_id")
+        made = assignments.get(event.request.get("member_id", "")) if is_same else None
+        if made and event.error_code == ErrorCode.NONE:
+            got = event.body["assignment"]
+            words = f"{counted(len(got), 'byte')} of an assignment of {counted(len(made), 'byte')}"
+            yield Verdict(event, bool(got), "assignment", words)
 
 
 @RULES.memory("stale-generation", "error ILLEGAL_GENERATION", _CLASSIC)

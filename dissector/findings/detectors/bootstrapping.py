@@ -1,0 +1,238 @@
+"""Clients that do not get beyond bootstrapping: brokers that advertise addresses of the client's own host, and clients
+that connect again and again without a request that does anything."""
+
+from ipaddress import ip_address
+from typing import ClassVar, Final, NamedTuple, cast
+
+import numpy as np
+
+from dissector.core.arrays import Bool
+from dissector.core.batches import NEVER
+from dissector.core.columns import tuples
+from dissector.core.finding import Severity
+from dissector.core.text import duration, endpoint_name
+from dissector.findings.explanation import Explanation
+from dissector.findings.framework.context import FindingContext
+from dissector.findings.framework.decoded_exchange import DecodedExchange
+from dissector.findings.framework.detector import Aggregator
+from dissector.findings.framework.examined_rows import ExaminedRows
+from dissector.findings.framework.extractor import NO_API, ONE_PER_SCOPE, Apis, Extractor, ObservationSink, Scope
+from dissector.findings.framework.open_findings import FindingSink
+from dissector.findings.framework.recurrence import SECOND, BoundedStates, Burst
+from dissector.index.exchange_table import NO_FRAME
+from dissector.protocol.message import Values
+from dissector.protocol.schema.api_keys import ApiKey
+
+BOOTSTRAP: Final = np.array(
+    [
+        ApiKey.API_VERSIONS, ApiKey.METADATA, ApiKey.SASL_HANDSHAKE, ApiKey.SASL_AUTHENTICATE,
+        ApiKey.FIND_COORDINATOR, ApiKey.DESCRIBE_CLUSTER, ApiKey.GET_TELEMETRY_SUBSCRIPTIONS, ApiKey.PUSH_TELEMETRY,
+    ],
+    np.int64,
+)  # fmt: skip
+"""APIs by which a client finds out where to go."""
+METADATA, WORKS = "metadata", "works"
+"""What is observed of a connection."""
+MANY: Final = 10
+SPAN_NS: Final = 30 * SECOND
+"""So many connections within this time are a storm; a longer pause ends it."""
+MOST_ADDRESSES: Final = 3
+
+
+class Bootstrapped(NamedTuple):
+    """A connection on which Metadata was answered, and nothing but bootstrapping so far."""
+
+    time_ns: int
+    lived_ns: int
+    """From this request until it was closed, below 0 where it was not yet."""
+    by_client: bool
+
+
+class Worked(NamedTuple):
+    """A connection on which something else was answered, or a request was not."""
+
+
+class Advertised(NamedTuple):
+    """The addresses of brokers that Metadata gave, and which of them are of the client's own host."""
+
+    addresses: tuple[str, ...]
+    own: tuple[str, ...]
+    path: str
+    time_ns: int
+
+
+class BootstrapExtractor(Extractor):
+    """Observes by client and server: connections that begin, those that do more, the addresses in Metadata."""
+
+    apis: ClassVar = frozenset((ApiKey.METADATA,))
+
+    def __init__(self, context: FindingContext, sink: ObservationSink) -> None:
+        super().__init__(context, sink)
+        self._known: BoundedStates[int, set[str]] = BoundedStates(set)
+        """By connection: what was observed of it."""
+        self._chosen: set[int] = set()
+        """Rows, of this step, whose Metadata is looked at: the first of each connection."""
+
+    def needed_apis(self, rows: ExaminedRows, _is_clean: Bool) -> Apis:
+        """All, if one of these rows may be where a storm is recognized: Metadata of a later connection."""
+        asks = rows.is_exchange & (rows.api_key == ApiKey.METADATA)
+        if rows.connection[asks].max(initial=0) >= MANY - 1:
+            return None
+        return self.apis if asks.any() else NO_API
+
+    def examine_rows(self, rows: ExaminedRows) -> None:
+        """Observe which connections bootstrap, and which do more, in the order of rows."""
+        bootstraps = rows.has_both & (rows.api_key == ApiKey.METADATA)
+        is_unanswered = rows.is_exchange & (rows.response == NO_FRAME)  # a cause of a close says more
+        works = is_unanswered | (rows.has_both & ~np.isin(rows.api_key, BOOTSTRAP))
+        some = rows.where(_first(rows, bootstraps) | _first(rows, works))
+        self._chosen = set()
+        columns = (
+            some.row,
+            some.connection,
+            some.packet,
+            some.request_start,
+            some.request_ns,
+            some.api_key,
+            some.response,
+        )
+        for row, connection, packet, start, time_ns, key, response in tuples(*columns):
+            what = METADATA if key == ApiKey.METADATA and response != NO_FRAME else WORKS
+            known = self._known.of(connection)
+            if what in known:
+                continue
+            known.add(what)
+            observed: Bootstrapped | Worked = Worked()
+            if what is METADATA:
+                self._chosen.add(row)
+                closed_ns, by_client = self.context.closed(connection)
+                lived_ns = -1 if closed_ns == NEVER else max(0, closed_ns - time_ns)
+                observed = Bootstrapped(time_ns, lived_ns, by_client)
+            scope = self.context.client(connection), self.context.server(connection)
+            self.observe(scope, row, (packet, start), observed)
+
+    def needed(self, rows: ExaminedRows, _is_clean: Bool) -> Bool:
+        """Only the first Metadata of each connection."""
+        return np.isin(rows.row, sorted(self._chosen))
+
+    def examine_exchange(self, exchange: DecodedExchange) -> None:
+        """Observe the addresses of brokers."""
+        if exchange.row not in self._chosen:
+            return
+        client, server = self.context.client(exchange.connection), self.context.server(exchange.connection)
+        addresses, own, path = [], [], ""
+        for n, broker in enumerate(cast(list[Values], exchange.response.get("brokers") or [])):
+            host, port = str(broker.get("host")), cast(int, broker.get("port", 0))
+            addresses.append(endpoint_name(host, port))
+            if is_own_host(host) and not _is_same_host(client, server):
+                own.append(addresses[-1])
+                path = path or f"response.body.brokers[{n}].host"
+        observed = Advertised(tuple(addresses[:MOST_ADDRESSES]), tuple(own), path, exchange.response_ns)
+        self.observe((client, server), exchange.row, exchange.position, observed)
+
+
+def _first(rows: ExaminedRows, which: Bool) -> Bool:
+    """Return the first of some rows on each connection."""
+    at = np.flatnonzero(which)
+    found = np.zeros(len(which), np.bool_)
+    found[at[np.unique(rows.connection[at], return_index=True)[1]]] = True
+    return found
+
+
+def is_own_host(host: str) -> bool:
+    """Whether an address leads to the host of whoever uses it: loopback, or a wildcard."""
+    name = host.lower().rstrip(".")
+    if name in ("localhost", "ip6-localhost") or name.endswith((".localhost", "localhost.localdomain")):
+        return True
+    try:
+        address = ip_address(host.strip("[]"))
+    except ValueError:
+        return False
+    return address.is_loopback or address.is_unspecified
+
+
+def _is_same_host(client: str, server: str) -> bool:
+    """Whether both ends are one host, as far as their addresses show, or the client reaches the broker by loopback: a
+    forwarded port."""
+    host = server.rpartition(":")[0]
+    return client == host or is_own_host(host)
+
+
+class AdvertisedLoopback(Aggregator[Bootstrapped | Worked | Advertised]):
+    """Finds brokers that advertise a loopback or wildcard address to a client on another host."""
+
+    extractor: ClassVar = BootstrapExtractor
+    explanation: ClassVar = Explanation(
+        "advertised-own-host",
+        "Advertised address leads to the client itself",
+        Severity.ERROR,
+        "Metadata has a loopback address (127.0.0.1, localhost) or a wildcard (0.0.0.0) for a broker, and the client "
+        "is on another host: it connects to itself.",
+        "The broker's advertised.listeners has an address that only its own host can use, or is not set, so that the "
+        "address of listeners is advertised. It is the usual trouble with brokers in containers.",
+        "Set advertised.listeners to an address that the client can reach, one for each listener: "
+        "PLAINTEXT://kafka:9092 within the network of the containers, PLAINTEXT://localhost:29092 for their host.",
+    )
+
+    def add(self, row: int, observed: Bootstrapped | Worked | Advertised) -> None:
+        """Report one finding for each client and server."""
+        if isinstance(observed, Advertised) and observed.own:
+            client, server = self.scope
+            own = ", ".join(observed.own[:MOST_ADDRESSES])
+            words = f"{server} advertises {own} to {client}, which finds itself there: correct advertised.listeners"
+            self.report_repeated(ONE_PER_SCOPE, row, observed.time_ns, words, observed.path, "connections")
+
+
+class ReconnectStorm(Aggregator[Bootstrapped | Worked | Advertised]):
+    """Finds clients that open connections one after the other and only bootstrap on them."""
+
+    extractor: ClassVar = BootstrapExtractor
+    explanation: ClassVar = Explanation(
+        "reconnect-storm",
+        "Connects again and again, and only bootstraps",
+        Severity.ERROR,
+        "A client asked for metadata on ten connections or more to a server, without a pause of thirty seconds, and "
+        "nothing but ApiVersions, Metadata, logins and the like was answered on them. The message says which side "
+        "closed them, and how long the longest lived after that, as far as the capture shows it.",
+        "The client can't use what it learns: the addresses that Metadata gives are not reachable, or it makes a new "
+        "client for each attempt. Or a health check opens a connection each time.",
+        "See whether the client contacts the addresses in Metadata: if not, correct advertised.listeners. Otherwise "
+        "create one client and reuse it; reconnect.backoff.ms and reconnect.backoff.max.ms set the pace.",
+    )
+
+    def __init__(self, found: FindingSink, scope: Scope) -> None:
+        super().__init__(found, scope)
+        self._burst = Burst()
+        self._by_client = self._by_broker = self._longest_ns = self._last_ns = 0
+        self._advertised: tuple[str, ...] = ()
+
+    def add(self, row: int, observed: Bootstrapped | Worked | Advertised) -> None:
+        """Report one finding for each storm."""
+        if isinstance(observed, Worked):
+            self._burst.end()
+            self._burst.finding = None
+            self._by_client = self._by_broker = self._longest_ns = 0
+            return
+        if isinstance(observed, Advertised):
+            self._advertised = observed.addresses  # it may come before the opening of a later connection, or after it
+        else:
+            self._by_client += observed.lived_ns >= 0 and observed.by_client
+            self._by_broker += observed.lived_ns >= 0 and not observed.by_client
+            self._longest_ns, self._last_ns = max(self._longest_ns, observed.lived_ns), observed.time_ns
+            if self._burst.is_on(observed.time_ns, MANY, SPAN_NS) and self._burst.is_new:
+                self._burst.finding = self.report(row, self._words(), "request")
+        if self._burst.finding is not None:
+            self._burst.finding.update(self._words())
+
+    def _words(self) -> str:
+        client, server = self.scope
+        words = (
+            f"{client} opened {self._burst.count:,} connections to {server} within {self._burst.took(self._last_ns)}"
+        )
+        closed = [
+            f"{who} closed {count:,}"
+            for who, count in (("the client", self._by_client), ("the broker", self._by_broker)) if count
+        ]  # fmt: skip
+        lived = f"; {' and '.join(closed)}, after {duration(self._longest_ns)} at most" if closed else ""
+        to = f"; Metadata sends it to {', '.join(self._advertised)} (advertised.listeners)" if self._advertised else ""
+        return f"{words}{lived}{to}"

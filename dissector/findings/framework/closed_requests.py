@@ -1,0 +1,168 @@
+"""Requests on which a connection was closed: one cause for each connection, and one finding for each cause.
+
+A cause is a `CloseCause` with the decorator `cause`: when it applies, what it says, and the contradictions for which
+it is withheld (`contradictions`). Of those that apply and that nothing contradicts a connection has the first, in the
+order of their definition. So one close has one finding, and a client that reconnects a thousand times has one with a
+count.
+"""
+
+from abc import abstractmethod
+from collections.abc import Sequence
+from typing import ClassVar, Final, NamedTuple, TypeVar
+
+from dissector.core.arrays import Bool
+from dissector.core.batches import NEVER
+from dissector.core.columns import tuples
+from dissector.findings.framework.connection_end import ConnectionEnd
+from dissector.findings.framework.context import FindingContext
+from dissector.findings.framework.contradictions import Contradiction
+from dissector.findings.framework.detector import Aggregator
+from dissector.findings.framework.examined_rows import ExaminedRows
+from dissector.findings.framework.extractor import NO_API, Apis, Extractor, ObservationSink
+from dissector.findings.framework.recurrence import SECOND, BoundedStates
+from dissector.protocol.schema.api_groups import HARMLESS_IN_FLIGHT, WAITING
+
+PATIENCE_NS: Final = 5 * SECOND
+"""A client that waited so long for what brokers answer at once gave up."""
+NO_CAUSE: Final = ""
+"""Nothing is said of the connection here: another detector does."""
+
+
+class ClosedRequest(NamedTuple):
+    """A request without a response on a connection that was closed."""
+
+    code: str
+    """Of the cause."""
+    kind: str
+    """Closes of one kind are one finding."""
+    words: str
+    more: str
+    """What is added at the end of the message."""
+    path: str
+    is_first: bool
+    """Whether it is the connection's first request without a response."""
+    connection: int
+    """Its first packet."""
+    request_ns: int
+    closed_ns: int
+
+
+class CloseExtractor(Extractor):
+    """Observes the causes of closed connections, by client and server."""
+
+    only_unanswered: ClassVar = True
+
+    def __init__(self, context: FindingContext, sink: ObservationSink) -> None:
+        super().__init__(context, sink)
+        self._causes: BoundedStates[int, list[_Stated]] = BoundedStates(list)
+        """By connection: its cause."""
+
+    def needed_apis(self, rows: ExaminedRows, _is_clean: Bool) -> Apis:
+        """All, if one of these rows has no response: a finding counts the connections of a client."""
+        return None if len(rows.unanswered.row) else NO_API
+
+    def examine_rows(self, rows: ExaminedRows) -> None:
+        """Observe the first request without a response of each connection; of some causes all of them."""
+        some = rows.unanswered
+        columns = some.row, some.connection, some.packet, some.request_start, some.api_key, some.request_ns
+        for row, connection, packet, start, key, request_ns in tuples(*columns):
+            closed_ns, by_client = self.context.closed(connection)
+            if closed_ns == NEVER or (by_client and not _gave_up(key, closed_ns - request_ns)):
+                continue
+            known = self._causes.of(connection)
+            is_first = not known
+            if is_first:
+                known.append(_stated(ConnectionEnd(self.context, connection, row)))
+            code, kind, words, more, path = known[0]
+            if code == NO_CAUSE or not (is_first or code in COUNTS_REQUESTS):
+                continue
+            scope = self.context.client(connection), self.context.server(connection)
+            first_packet = self.context.first_packet(connection)
+            observed = ClosedRequest(code, kind, words, more, path, is_first, first_packet, request_ns, closed_ns)
+            self.observe(scope, row, (packet, start), observed)
+
+
+class _Stated(NamedTuple):
+    """What is said of a connection."""
+
+    code: str
+    kind: str
+    words: str
+    more: str
+    path: str
+
+
+def _gave_up(key: int, waited_ns: int) -> bool:
+    """Whether a client that closes its connection gave up on a request, rather than stopped with it in flight."""
+    return key not in HARMLESS_IN_FLIGHT or (key not in WAITING and waited_ns >= PATIENCE_NS)
+
+
+def _stated(end: ConnectionEnd) -> _Stated:
+    found = cause_of(end)
+    if found is None:
+        return _Stated(NO_CAUSE, "", "", "", "")
+    return _Stated(found.explanation.code, found.kind(end), found.words(end), found.more(end), found.path(end))
+
+
+class CloseCause(Aggregator[ClosedRequest]):
+    """Why a connection was closed on a request. Findings count the connections of a client to a server."""
+
+    extractor: ClassVar = CloseExtractor
+    contradictions: ClassVar[Sequence[Contradiction]]
+    """What must not be true."""
+
+    @classmethod
+    @abstractmethod
+    def applies(cls, end: ConnectionEnd) -> bool:
+        """Whether the connection looks as if this were the cause."""
+
+    @classmethod
+    @abstractmethod
+    def words(cls, end: ConnectionEnd) -> str:
+        """Return the message, which says "may" where another cause fits as well."""
+
+    @classmethod
+    def more(cls, _end: ConnectionEnd) -> str:
+        """Return what is added at the end of the message."""
+        return ""
+
+    @classmethod
+    def kind(cls, end: ConnectionEnd) -> str:
+        """Return what closes have in common that are one finding."""
+        return end.name
+
+    @classmethod
+    def path(cls, _end: ConnectionEnd) -> str:
+        """Return the field that the finding is about."""
+        return "request"
+
+    def add(self, row: int, observed: ClosedRequest) -> None:
+        """Report one finding for each kind, and count its connections."""
+        if observed.code == self.explanation.code:
+            self.report_repeated(observed.kind, row, observed.request_ns, observed.words, observed.path, "connections")
+
+
+CAUSES: Final[list[type[CloseCause]]] = []
+COUNTS_REQUESTS: Final[set[str]] = set()
+"""Codes of causes that count all requests in flight."""
+Cause = TypeVar("Cause", bound=type[CloseCause])
+
+
+def cause(found: Cause) -> Cause:
+    """Add a cause behind those before it."""
+    CAUSES.append(found)
+    return found
+
+
+def counts_requests(found: Cause) -> Cause:
+    """Add a cause, of which every request without a response is observed."""
+    COUNTS_REQUESTS.add(found.explanation.code)
+    return cause(found)
+
+
+def cause_of(end: ConnectionEnd) -> type[CloseCause] | None:
+    """Return the first cause that applies and that nothing contradicts."""
+    for found in CAUSES:
+        if found.applies(end) and not any(contradicts(end) for contradicts in found.contradictions):
+            return found
+    return None

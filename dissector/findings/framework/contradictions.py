@@ -1,0 +1,118 @@
+"""What contradicts causes: the vocabulary in which a finding that names one says what must not be true.
+
+A contradiction is a function of how a connection ended. A cause lists its own, and is withheld where one of them is
+true (`closed_requests`). They are looked at only where a cause is about to be stated, so they may read bodies.
+"""
+
+from collections.abc import Callable
+from typing import Final
+
+from dissector.findings.framework.acknowledgements import request_is_stuck
+from dissector.findings.framework.connection_end import ConnectionEnd
+from dissector.findings.framework.recurrence import SECOND
+from dissector.index.exchange_table import RowKind
+from dissector.protocol.explain.releases import removal
+from dissector.protocol.schema.api_keys import ApiKey
+from dissector.protocol.schema.loader import api
+
+Contradiction = Callable[[ConnectionEnd], bool]
+AT_ONCE_NS: Final = 5 * SECOND
+"""A broker that refuses a request closes the connection sooner: at once, or after `connection.failed.authentication.
+delay.ms`."""
+LARGE: Final = 1 << 20
+"""A request from this size on may be refused for its size."""
+LARGEST_REQUEST: Final = 100 << 20
+"""`socket.request.max.bytes` unless the broker is configured otherwise."""
+FIRST_APIS: Final = frozenset((ApiKey.PRODUCE, ApiKey.FETCH, ApiKey.LIST_OFFSETS, ApiKey.METADATA))
+"""APIs that all brokers have in version 0, unless a newer release removed it."""
+
+
+def closed_by_client(end: ConnectionEnd) -> bool:
+    """The client closed the connection first."""
+    return end.by_client
+
+
+def closed_before(end: ConnectionEnd) -> bool:
+    """The close came before the request: the broker never read it."""
+    return end.closed_ns < end.request_ns
+
+
+def closed_later(end: ConnectionEnd) -> bool:
+    """The close came long after the request: the broker did not refuse it."""
+    return end.closed_ns - end.request_ns > AT_ONCE_NS
+
+
+def version_answered(end: ConnectionEnd) -> bool:
+    """This version of the API was answered on this connection before."""
+    answered = end.answered
+    return bool(((answered.api_key == end.key) & (answered.version == end.version)).any())
+
+
+def unreadable(end: ConnectionEnd) -> bool:
+    """The request can't be read, or breaks a rule for which a broker closes the connection."""
+    return bool(end.faults)
+
+
+def cut(end: ConnectionEnd) -> bool:
+    """The capture does not have all bytes of the request."""
+    return end.captured < end.size
+
+
+def too_large(end: ConnectionEnd) -> bool:
+    """A request of the connection may have been refused for its size."""
+    return bool(end.rows.request_size.max() >= LARGE)
+
+
+def never_acknowledged(end: ConnectionEnd) -> bool:
+    """The broker's TCP never had the request: `unacknowledged` says so."""
+    return request_is_stuck(end.context, end.connection)
+
+
+def other_protocol(end: ConnectionEnd) -> bool:
+    """The server responds in another protocol."""
+    return end.context.is_server_foreign(end.connection)
+
+
+def login_begun(end: ConnectionEnd) -> bool:
+    """The client began a login on the connection."""
+    return end.has_login or bool((end.rows.kind == RowKind.SASL).any())
+
+
+def others_answered(end: ConnectionEnd) -> bool:
+    """Other APIs than ApiVersions were answered on this connection: none is without a login that needs one."""
+    return bool((end.answered.api_key != ApiKey.API_VERSIONS).any())
+
+
+def beginning_missing(end: ConnectionEnd) -> bool:
+    """The capture does not have the connection from its first request on, or something else is between requests."""
+    return not end.begins or not end.is_plain
+
+
+def version_not_offered(end: ConnectionEnd) -> bool:
+    """The broker advertised its versions, and not this one."""
+    return not end.context.is_offered(end.connection, end.key, end.version)
+
+
+def versions_known(end: ConnectionEnd) -> bool:
+    """The broker advertised its versions."""
+    return bool(end.context.offered(end.connection))
+
+
+def versions_asked(end: ConnectionEnd) -> bool:
+    """The client asked the broker for its versions on this connection."""
+    return bool((end.rows.api_key[end.rows.is_exchange] == ApiKey.API_VERSIONS).any())
+
+
+def broker_has_removed_versions(end: ConnectionEnd) -> bool:
+    """The broker answered a version that newer releases removed: it is no newer release."""
+    answered = end.answered
+    return any(
+        (known := api(key)) is not None and removal(known.request, version) is not None
+        for key, version in {*zip(answered.api_key.tolist(), answered.version.tolist(), strict=True)}
+    )
+
+
+def all_brokers_have_it(end: ConnectionEnd) -> bool:
+    """No broker is too old or too new for this version."""
+    known = api(end.key)
+    return end.key in FIRST_APIS and end.version == 0 and known is not None and removal(known.request, 0) is None
