@@ -58,9 +58,6 @@ class FindingContext(Protocol):
         """Return two delays of each frame in nanoseconds, 0 if there is none: from its beginning until its last byte
         was retransmitted; and how long a byte of it waited for earlier ones."""
 
-    def server(self, connection: int) -> str:
-        """Return the broker's end of a connection, `host:port`."""
-
     def delivery(self, connection: int, *, of_client: bool) -> Delivery | None:
         """Return what TCP delivered of one end of a connection; None where that is not known."""
 

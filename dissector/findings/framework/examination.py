@@ -230,10 +230,6 @@ class Examination:
         retransmitted[exists], waited[exists] = delays
         return retransmitted, waited
 
-    def server(self, connection: int) -> str:
-        """Return the broker's end of a connection, `host:port`."""
-        return self._decoder.ends(connection)[1]
-
     def delivery(self, connection: int, *, of_client: bool) -> Delivery | None:
         """Return what TCP delivered of one end of a connection; None where that is not known."""
         return self._deliveries.of(self._direction(connection, of_client))
