@@ -202,7 +202,7 @@ class RequestDecoder:
         last, generation_then, names_then, named = self._named
         if found is not last or names is not names_then or generation != generation_then:
             by_name: dict[str, frozenset[int]] = {}
-            for topic, numbers in found.items():  # a topic that was created anew has two ids
+            for topic, numbers in found.items():  # a topic that was deleted and created again has two ids
                 name = names.get(topic, topic)
                 by_name[name] = by_name[name] | numbers if name in by_name else numbers
             named = {topic: sorted(numbers) for topic, numbers in by_name.items()}

@@ -13,9 +13,8 @@ Invariants:
     a NUL, and where the low one, a character, 0x20 at least; no API has such a version. SCRAM (RFC 5802, 7) and
     OAUTHBEARER (RFC 7628, 3.1) begin with printable characters, and so with an API key above 0x2020. Kerberos begins
     with 0x60, or with the ids of its tokens, 0x0504 and the like (RFC 4121, 4.2; RFC 2743, 3.1): no API keys. For keys
-    of others (vendors) the length of the client id decides, too: two characters are one of 2,313 bytes at least. So a
-    whole message of such an API is shown where no login is; but of a key that differs in one or two bits from that of
-    an API with secrets;
+    of others (vendors) the length of the client id decides, too: two characters are one of 2,313 bytes at least. Their
+    bodies are masked: such a key may be that of an API with secrets, damaged;
   * masked bytes are not read as fields: `MessageLayout.masked_from` is where they begin.
 """
 
@@ -37,7 +36,6 @@ from dissector.protocol.embedded.topics import RECORDS_FIELDS
 from dissector.protocol.masked_reasons import UNREAD, first_fields, reasons_of
 from dissector.protocol.message import (
     ONLY_HEADER,
-    OTHERS_MESSAGE,
     PREFIX,
     UNKNOWN_MESSAGE,
     Decoded,
@@ -100,8 +98,6 @@ def _mask_fields(data: bytes, size: int, layout: MessageLayout, end: int, contex
     if layout.header == "ResponseHeader" and layout.unread == UNKNOWN_MESSAGE and not is_whole:
         # The size of a frame that is not there may be bytes of another message, and so may its correlation id.
         return _masked_whole(data, layout._replace(header=None, token=True), end)
-    if layout.unread == OTHERS_MESSAGE and is_whole and _is_what_it_says(data, layout, context):
-        return MaskedFrame(data, layout)
     if layout.unread is not None and _may_be_secret(layout.unread, data, context):
         return _masked_whole(data, layout, end)
     holds = may_hold_secrets(layout.body, data, context) and not (
@@ -123,17 +119,8 @@ def _mask_fields(data: bytes, size: int, layout: MessageLayout, end: int, contex
     return MaskedFrame(masked(data, traced.tree), layout)
 
 
-def _is_what_it_says(data: bytes, layout: MessageLayout, context: DecodingContext) -> bool:
-    """Whether a whole message of an API of others is one: no login is in progress, and a request names its client."""
-    if context.has_secrets or context.mechanism is not None:
-        return False
-    header = read(data, layout).header
-    is_named = layout.header == "ResponseHeader" or bool(header.get("client_id"))
-    return is_named and has_header(data, layout, len(data))
-
-
 def _may_be_secret(message: str, data: bytes, context: DecodingContext) -> bool:
-    return message in (UNKNOWN_MESSAGE, OTHERS_MESSAGE) or may_hold_secrets(message, data, context)
+    return message == UNKNOWN_MESSAGE or may_hold_secrets(message, data, context)
 
 
 def _of_other_api(

@@ -15,7 +15,7 @@ from dissector.protocol.codec.plan import plan
 from dissector.protocol.codec.reader import DECODE_ERRORS, Reader, reader
 from dissector.protocol.codec.tracer import Tracer
 from dissector.protocol.embedded.context import EMPTY_CONTEXT, DecodingContext, annotate_ids
-from dissector.protocol.embedded.secrets import MASKED, MESSAGES_WITH_SECRETS, METADATA_CARRIERS
+from dissector.protocol.embedded.secrets import MASKED
 from dissector.protocol.embedded.tree import TreeEmbedder
 from dissector.protocol.inference.scoring import reads_as
 from dissector.protocol.records.to_json import frame_budget
@@ -24,7 +24,7 @@ from dissector.protocol.schema.api_groups import owner_of
 from dissector.protocol.schema.api_keys import ApiKey
 from dissector.protocol.schema.error_codes import ErrorCode
 from dissector.protocol.schema.headers import request_header_version, response_header_version
-from dissector.protocol.schema.loader import alternatives, api, apis
+from dissector.protocol.schema.loader import alternatives, api
 from dissector.protocol.schema.model import Api, MessageSchema
 from dissector.protocol.tree import UNPARSED, ByteSource, Node, struct_values
 from dissector.protocol.wire import LimitError, WireError
@@ -59,18 +59,12 @@ class MessageLayout(NamedTuple):
 
 
 UNKNOWN_MESSAGE: Final = "?"
-"""A message that may be of any API: its request is missing, or its key may be that of an API with secrets, damaged."""
-OTHERS_MESSAGE: Final = "(of others)"
-"""The message of an API that nobody knows here: a vendor's."""
+"""The message of an API that nobody knows: a vendor's, or one whose key is damaged."""
 ONLY_HEADER: Final = "only the header can be read"
 UNFRAMED: Final = MessageLayout(None, 0, None, 0)
 """Bytes that are not a frame."""
 UNKNOWN_RESPONSE: Final = MessageLayout("ResponseHeader", 0, None, 0, unread=UNKNOWN_MESSAGE)
 """A response whose request is missing or of an unknown API."""
-OTHERS_RESPONSE: Final = UNKNOWN_RESPONSE._replace(unread=OTHERS_MESSAGE)
-"""A response to a request of such an API."""
-LEAST_OTHER: Final = 3
-"""Bits in which a key that nobody knows differs from those of APIs with secrets, or it may be one of these, damaged."""
 SASL_TOKEN: Final = MessageLayout(None, 0, None, 0, token=True)
 """A raw SASL token, as it follows SaslHandshake version 0 (KIP-43)."""
 
@@ -119,8 +113,7 @@ def _unusual_request_layout(api_key: int, version: int, data: bytes) -> MessageL
         words = f"API key {api_key} is {owner_of(api_key)}: only the header can be read"
         finding = Finding("unknown-api", Severity.WARNING, words, "header")
         header_version = 2 if _has_flexible_header(data) else 1
-        unread = OTHERS_MESSAGE if _is_of_others(api_key) else UNKNOWN_MESSAGE
-        return MessageLayout("RequestHeader", header_version, None, version, (finding,), unread=unread)
+        return MessageLayout("RequestHeader", header_version, None, version, (finding,), unread=UNKNOWN_MESSAGE)
     newest = known.versions.high
     if version > newest:
         # No API went back from flexible versions: newer versions have the header of the newest known one.
@@ -130,16 +123,6 @@ def _unusual_request_layout(api_key: int, version: int, data: bytes) -> MessageL
         finding = _unknown_version(known, version, ONLY_HEADER)
         return MessageLayout("RequestHeader", 1, None, version, (finding,), unread=known.request)
     return MessageLayout("RequestHeader", request_header_version(api_key, version), known.request, version)
-
-
-@lru_cache(maxsize=4096)
-def _is_of_others(api_key: int) -> bool:
-    """Whether a key that nobody knows is hardly what damage made of the key of an API with secrets."""
-    return all(
-        ((api_key ^ each.key) & 0xFFFF).bit_count() >= LEAST_OTHER
-        for each in apis()
-        if MESSAGES_WITH_SECRETS & {each.request, each.response} - METADATA_CARRIERS
-    )
 
 
 def _has_flexible_header(data: bytes) -> bool:
@@ -167,7 +150,7 @@ def _known_response(api_key: int, version: int) -> MessageLayout | None:
 def _unusual_response_layout(api_key: int, version: int, data: bytes) -> MessageLayout:
     known = api(api_key)
     if known is None:
-        return OTHERS_RESPONSE if _is_of_others(api_key) else UNKNOWN_RESPONSE
+        return UNKNOWN_RESPONSE
     if api_key == ApiKey.API_VERSIONS and version and _is_fallback(data):
         words = f"the broker does not know ApiVersions v{version} and responded with a v0 body (KIP-511)"
         finding = Finding("version-fallback", Severity.NOTE, words, "body")

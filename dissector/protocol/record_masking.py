@@ -19,7 +19,7 @@ from dissector.protocol.embedded.record_secrets import content_masks, is_secret_
 from dissector.protocol.embedded.topics import RECORDS_FIELDS
 from dissector.protocol.embedded.value_secrets import Mask
 from dissector.protocol.kernel.secret_marks import secret_marks
-from dissector.protocol.message import PREFIX, Decoded, MessageLayout, read
+from dissector.protocol.message import Decoded, MessageLayout, read, trace
 from dissector.protocol.records.batch import CRC_FROM, HEADER, MASK, Batch
 from dissector.protocol.records.columns import SectionColumns, section_columns
 from dissector.protocol.records.compress_to_size import compress_to_size
@@ -29,6 +29,7 @@ from dissector.protocol.records.legacy import CRC_FROM as MESSAGE_CRC_FROM
 from dissector.protocol.records.legacy import DEEPEST, LegacyRecord
 from dissector.protocol.records.to_json import frame_budget
 from dissector.protocol.schema.field_enums import CompressionType
+from dissector.protocol.tree import UNPARSED
 from dissector.protocol.wire import WireError
 
 _CRC_SIZE: Final = 4
@@ -50,11 +51,11 @@ class MaskedRecords(NamedTuple):
 
 
 def masked_frame(data: bytes, layout: MessageLayout, end: int, decoded: Decoded | None = None) -> MaskedRecords:
-    """Mask the records of a frame, whose values may be known. Of one that can't be read to its end all bytes are
-    searched."""
+    """Mask the records of a frame, whose values may be known. Of one that can't be read to its end all bytes behind the
+    fields that were read are searched."""
     decoded = decoded or read(data, layout, end)
     if not decoded.body or decoded.rest or end < len(data):
-        return MaskedRecords(data[:PREFIX] + masked_unread(data[PREFIX:]), None)
+        return MaskedRecords(_masked_partly(data, layout, end), None)
     budget, at = frame_budget(), 0
     raws = list(_fields(layout.body or "", decoded.body))
     fields = [masked_records(raw, budget) for raw in raws]
@@ -69,6 +70,21 @@ def masked_frame(data: bytes, layout: MessageLayout, end: int, decoded: Decoded 
     read_again = read(masked, layout)
     is_in_place = list(_fields(layout.body or "", read_again.body)) == fields  # and not a copy in front of one
     return MaskedRecords(masked if is_in_place else None, read_again)
+
+
+def _masked_partly(data: bytes, layout: MessageLayout, end: int) -> bytes:
+    """Return a frame that can't be read to its end, its records masked and what may be a secret in all that was not
+    read."""
+    tree = trace(data, layout, end).tree
+    unread = min((child.start for child in tree.children if child.type == UNPARSED), default=end)
+    parts: list[bytes] = []
+    at = 0
+    for node in tree.walk():
+        if node.type.endswith("RECORDS") and node.source == 0 and at <= node.start and node.end <= unread:
+            start = node.children[0].end if node.children else node.end
+            parts += (data[at:start], masked_records(data[start : node.end]))
+            at = node.end
+    return b"".join((*parts, data[at:unread], masked_unread(data[unread:])))
 
 
 def _fields(message: str, body: dict[str, object]) -> Iterable[bytes]:

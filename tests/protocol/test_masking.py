@@ -120,24 +120,17 @@ def test_what_is_there_of_a_header_is_shown_where_the_capture_ends_in_its_client
     assert masked(SCRAM[: PREFIX + 12], OF_SCRAM, LOGIN, size=len(SCRAM), end=PREFIX + 11).layout.header is None
 
 
-def test_a_request_of_an_api_of_others_is_what_it_says() -> None:
-    """kafka-proxy 185: a vendor's API key. Its body is masked where a login is, or no client is named; so is that of a
-    key that may be another one's, damaged."""
-    data = request(1, api_key=10001, version=1, client_id=b"tests", body=b"hunter2")
-    assert masked(data, request_layout(10001, 1, data), LOGIN).data == data
-    hidden = data.replace(b"hunter2", b"*" * 7)
-    for context in (replace(LOGIN, has_secrets=True), replace(LOGIN, mechanism="PLAIN")):
-        found = masked(data, request_layout(10001, 1, data), context)
-        assert found.data == hidden
-        assert found.layout.header == "RequestHeader"
-    for unlike in (request(1, api_key=10001, version=1, client_id=b"", body=b"hunter2"),
-                   request(1, api_key=36 ^ 1 << 13, version=1, client_id=b"tests", body=b"hunter2")):  # fmt: skip
-        key = int.from_bytes(unlike[PREFIX : PREFIX + 2], "big")
-        assert b"hunter2" not in masked(unlike, request_layout(key, 1, unlike), LOGIN).data
-    for version in (-1, 0, 31, 32):
-        other = request(1, api_key=10001, version=version, client_id=b"tests", body=b"hunter2")
-        found = masked(other, request_layout(10001, version, other), LOGIN)
-        assert (found.layout.header is None) == (version in (-1, 32))
+def test_the_header_of_an_api_of_others_is_shown() -> None:
+    """kafka-proxy 185: a vendor's API key. Its body is masked."""
+    for version in (-1, 0, 1, 31, 32):
+        data = request(1, api_key=10001, version=version, client_id=b"tests", body=b"hunter2")
+        found = masked(data, request_layout(10001, version, data), LOGIN)
+        if 0 <= version < 32:
+            assert found.data == data.replace(b"hunter2", b"*" * 7)
+            assert found.layout.header == "RequestHeader"
+        else:
+            check_masked_from(found, data, PREFIX)
+            assert found.layout.header is None
 
 
 TOKENS = {

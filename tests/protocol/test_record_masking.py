@@ -178,3 +178,24 @@ def shown(path: Path) -> list[object]:
     with Capture([str(path)]) as capture:
         deque(capture.read(), maxlen=0)
         return [row.request.body | {"position": 0} for row in capture.exchanges() if row.request is not None]
+
+
+def test_fields_in_front_of_records_that_were_cut_are_shown() -> None:
+    """Correlation id 11 and the length of the client id read like the beginning of a record of the metadata log."""
+    whole = batch_bytes({"records": RECORDS, "attributes": 0, "base_offset": 7})
+    body = {
+        "transactional_id": None, "acks": -1, "timeout_ms": 30_000,
+        "topic_data": [{"name": "orders", "partition_data": [{"index": n, "records": whole} for n in range(2)]}],
+    }  # fmt: skip
+    frame = framed("request", 0, 9, write("ProduceRequest", 9, body)).replace(
+        bytes([0, 0, 0, 7]), bytes([0, 0, 0, 11]), 1
+    )
+    first = frame.index(whole)
+    for kept in (first + 20, first + len(whole) // 2, frame.rindex(whole) + 5, len(frame) - 200):
+        data = frame[:kept]
+        found = mask_secrets(data, len(frame), request_layout(0, 9, data), kept, EMPTY_CONTEXT).data
+        assert found[:first] == data[:first]
+        assert HIDDEN not in found
+        assert len(found) == kept
+        if kept > first + len(whole):  # the first field is there: of it only the secrets are masked
+            assert found[first : first + len(whole)] == masked_records(whole)

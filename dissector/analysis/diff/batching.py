@@ -60,7 +60,7 @@ class RecordSum:
         self.total = (self.total + total) % WRAP
 
 
-class SentBatch(NamedTuple):
+class RepeatableBatch(NamedTuple):
     """A batch, by what a client sends again: where to, and its records."""
 
     topic: str
@@ -109,7 +109,7 @@ class ProducedBatches:
     read_bytes: int = 0
     unread: int = 0
     """Batches whose records were not read: beyond `MAX_RECORD_BYTES`, or damaged."""
-    unanswered: dict[SentBatch, int] = field(default_factory=dict)
+    unanswered: dict[RepeatableBatch, int] = field(default_factory=dict)
     """Batches of requests that have no response so far, and how many equal ones there are."""
     _summation: RecordSummation = field(default_factory=RecordSummation, compare=False)
 
@@ -200,7 +200,7 @@ class ProducedBatches:
             return is_new
         for at in range(len(batches)):
             place = int(batches["field"][at])
-            batch = SentBatch(
+            batch = RepeatableBatch(
                 fields.names[int(fields.topic[place])], int(fields.partition[place]),
                 int(batches["records_count"][at]), int(sums["records"][at]),
             )  # fmt: skip

@@ -22,7 +22,7 @@ _NEWEST_MAGIC: Final = {"Produce": ((2, 0), (3, 1)), "Fetch": ((2, 0), (4, 1))}
 NEWEST: Final = 2
 
 
-class _Records(NamedTuple):
+class _RecordsField(NamedTuple):
     """The records of a partition, and where they are."""
 
     path: str
@@ -35,12 +35,12 @@ def fetched(body: Body) -> Iterator[tuple[Body, str]]:
         yield partition, f"{path}.records"
 
 
-def _records(event: MessageEvent) -> Iterator[_Records]:
+def _records(event: MessageEvent) -> Iterator[_RecordsField]:
     body = event.message.body
     found = ((each, path) for _, each, path in produced(body)) if event.is_request else fetched(body)
     for partition, path in found:
         if partition["records"]:
-            yield _Records(path, partition["records"])
+            yield _RecordsField(path, partition["records"])
 
 
 @RULES.response("fetch-records-null", "librdkafka, sarama: clients that refuse null; Kafka's FetchResponse", FETCH,
