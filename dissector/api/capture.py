@@ -61,7 +61,7 @@ class Connection:
 class Capture:
     """One or more captures, read as one in the order of time: what `dissector.open` returns.
 
-    It is read when something is asked for, once; leaving the context closes its files. Exchanges are decoded when they
+    Files are read lazily, once; leaving the context closes its files. Exchanges are decoded when they
     are looked at, and stay readable afterwards. Filters are those of `kdissect show -Y`; a wrong one raises
     `FilterError`.
 
@@ -121,9 +121,9 @@ class Capture:
         return (Exchange(each, self._packets) for rows in self._rows(parsed) for each in self._session.at(rows))
 
     def records(self, filter: str | None = None) -> "Iterator[Record]":
-        """Return the records that the exchanges carry, or those that match a filter: of conditions on records, such as
-        ``record.value.id == 17``, and on `topic` and `partition`, each must match by itself. Raises `FilterError` at
-        once.
+        """Return the records that the exchanges carry, or those that match a filter: every record must satisfy all
+        conditions on records, such as ``record.value.id == 17``, and on `topic` and `partition`. Raises `FilterError`
+        at once.
 
         >>> [record.offset for record in capture.records("api == Fetch && record.key == customer-1")][:3]
         [1, 5, 9]
@@ -218,7 +218,7 @@ class Capture:
     def held_to(
         self, baseline: str | PathLike[str], *, fail_on: Iterable[str] = (), ignore: Iterable[str] = ()
     ) -> "list[RuleOutcome]":
-        """Hold the clients to a baseline, a file; return what became of each of its lines. `fail_on` and `ignore` are
+        """Compare the clients with a baseline, a file; return one outcome per line. `fail_on` and `ignore` are
         as for `kdissect diff`. Raises `ValueError` if they name no line, or if the file is no baseline.
 
         >>> from tempfile import NamedTemporaryFile

@@ -24,7 +24,7 @@ def counted_by(capture: Capture, by: str, rows: Int64 | None, examine: Callable[
     if field is None:
         names = dict.fromkeys((*BREAKDOWNS, *ROW_FIELDS))
         near = get_close_matches(by, names, 1)
-        raise ValueError(f"{by!r} is nothing to count by: " + (f"did you mean {near[0]}" if near else ", ".join(names)))
+        raise ValueError(f"unknown field {by!r}: " + (f"did you mean {near[0]}" if near else ", ".join(names)))
     if field.reads_findings:
         examine()
     by_field = RowFieldPass(capture, field, rows)

@@ -139,7 +139,7 @@ class Exchange:
 
     @property
     def findings(self) -> list[Finding]:
-        """What is odd about it. Those that only several messages show are there after `Capture.findings`."""
+        """What is odd about it. Cross-message findings appear after calling `Capture.findings`."""
         return self._model.findings
 
     def packets(self) -> list[Packet]:

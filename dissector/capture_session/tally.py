@@ -99,8 +99,11 @@ def _ignored_packets(ignored: Counter[str]) -> list[Finding]:
     reasons = {reason: count for reason, count in ignored.items() if count and reason not in ORDINARY}
     if not reasons:
         return []
-    words = ", ".join(f"{reason} {count:,}" for reason, count in sorted(reasons.items()))
-    total = f"{sum(reasons.values()):,} packets were not dissected: {words}"
+    if len(reasons) == 1:
+        words = next(iter(reasons))
+    else:
+        words = ", ".join(f"{reason} {count:,}" for reason, count in sorted(reasons.items()))
+    total = f"{counted(sum(reasons.values()), 'packet')} skipped: {words}"
     return [Finding("packets-skipped", Severity.WARNING, total)]
 
 

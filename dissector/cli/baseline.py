@@ -91,5 +91,5 @@ def _save(profile: SideProfile, path: str) -> int:
     except OSError as error:
         return print_error(f"can't write {path}: {os_error_message(error)}")
     lines = len(observed.versions) + len(observed.settings) + len(observed.times)
-    print(f"{path}: {counted(lines, 'line')} on {observed.software}", file=sys.stderr)
+    print(f"Wrote {path}: {counted(lines, 'check')} for {observed.software}", file=sys.stderr)
     return 0

@@ -70,7 +70,7 @@ def print_manual(program: Any) -> int:
     print(".SH SYNOPSIS")
     for each in pages:
         print(f".br\n{_escaped(each.usage.removeprefix('Usage: '))}")
-    print(".SH DESCRIPTION\nExit codes: 0 done; 1 a negative answer; 2 bad use or bad input, with one plain line.")
+    print(".SH DESCRIPTION\nExit codes: 0 done; 1 differences, broken rules or no match; 2 usage or input error.")
     for each in pages:
         print("\n".join(_section(each)))
     return 0

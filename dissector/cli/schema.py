@@ -60,8 +60,8 @@ def list_releases() -> int:
 def remove_release(name: str) -> int:
     """Remove an imported release; return the exit code."""
     if not remove(name):
-        known = f"imported are {', '.join(labels())}" if labels() else f"none is, in {folder()}"
-        return print_error(f"{name}: is not an imported release; {known}")
+        known = f"{', '.join(labels())} are" if labels() else f"no release is, in {folder()}"
+        return print_error(f"{name} is not imported; {known}")
     return print_lines([[(f"{name}: removed", "")]])
 
 

@@ -101,7 +101,7 @@ def number(word: FilterWord, kind: ValueKind) -> Fraction:
     value, unit = Fraction(found[1]), found[2]
     if not unit:
         if kind.bare is None and value:
-            raise MismatchError(word.column, f"missing unit: {text}", (f"{text}ms", f"{text}s", f"{text}us"))
+            raise MismatchError(word.column, f"{text} needs a unit: {text}ms, {text}s or {text}us")
         return value * (kind.bare or 1)
     if kind.type in (ValueType.DURATION, ValueType.TIME) and unit in NANOSECONDS:
         return value * Fraction(NANOSECONDS[unit], kind.scale)

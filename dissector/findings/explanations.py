@@ -12,9 +12,7 @@ from dissector.findings.explanation import Explanation
 from dissector.findings.file_explanations import CAPTURE_AGAIN, OF_FILES
 
 NOTE, WARNING, ERROR = Severity.NOTE, Severity.WARNING, Severity.ERROR
-_ASK_THE_WRITER: Final = (
-    "Nothing that a user can do. If a client or broker wrote it, send its developers the bytes of this row."
-)
+_ASK_THE_WRITER: Final = "You cannot fix this; report it, with the bytes of this row, to whoever wrote them."
 
 OF_EXCHANGES: Final = (
     Explanation(
@@ -171,7 +169,7 @@ OF_EXCHANGES: Final = (
     ),
     Explanation(
         "malformed", "Malformed message", ERROR,
-        "The bytes do not fit the layout of this API and version: for example, a length runs past the end.",
+        "The bytes do not fit the layout of this API and version: for example, a length exceeds the frame.",
         "A bug in the sender, damage, a part of the stream that is missing from the capture, or a response that was "
         "paired with the wrong request.",
         _ASK_THE_WRITER,

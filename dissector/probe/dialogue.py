@@ -173,7 +173,7 @@ def _describe_cluster(connection: BrokerConnection, answers: ProbeResult) -> Non
     body = connection.ask(ApiKey.DESCRIBE_CLUSTER, version, values).body
     _fail_on_error(connection, f"DescribeCluster v{version}", body)
     _cluster(answers, body, "broker_id")
-    answers.source = f"DescribeCluster v{version}, for this listener has no Metadata: a controller's"
+    answers.source = f"DescribeCluster v{version} (controller listener: no Metadata)"
 
 
 def _fail_on_error(connection: BrokerConnection, what: str, body: Values) -> None:

@@ -120,7 +120,7 @@ class HeaderParser:
     def _count_short(self, protocol: HeaderProtocol, short: Layer) -> None:
         """Count packets without room for a header: sent that short, or cut off."""
         sent_so = np.count_nonzero(short.end - short.at < protocol.size) if protocol.runt else 0
-        counts = {protocol.runt: int(sent_so), f"cut off inside the {protocol.name} header": len(short) - int(sent_so)}
+        counts = {protocol.runt: int(sent_so), f"truncated {protocol.name} header": len(short) - int(sent_so)}
         self._ignored.update({reason: count for reason, count in counts.items() if count})
 
     def _leave_out(self, reason: str, layers: Iterable[Layer]) -> None:

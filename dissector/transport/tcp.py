@@ -17,7 +17,7 @@ from dissector.core.kernel import function
 from dissector.transport.endpoint_index import WORDS
 from dissector.transport.headers import Layer
 
-CUT_OFF: Final = "cut off inside the TCP header"
+CUT_OFF: Final = "truncated TCP header"
 
 
 class TcpHeaders(NamedTuple):

@@ -46,4 +46,4 @@ def test_every_count_is_a_problem_and_files_come_first() -> None:
         "file-damaged", "packets-skipped", "connections-forgotten", "non-kafka-connections", "unreachable",
         "early-responses", "findings-omitted", "findings-omitted",
     ]  # fmt: skip
-    assert whole.problems[1].message == f"1,000 packets were not dissected: {INCOMPLETE} 1,000"
+    assert whole.problems[1].message == f"1,000 packets skipped: {INCOMPLETE}"

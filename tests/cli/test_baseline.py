@@ -20,7 +20,7 @@ def saved(tmp_path: Path) -> str:
     path = tmp_path / "orders.toml"
     done = kdissect("diff", JAVA, "--save-baseline", str(path))
     assert (done.returncode, done.stdout) == (0, b"")
-    assert done.stderr.decode() == f"{path}: 32 lines on apache-kafka-java 4.3.1\n"
+    assert done.stderr.decode() == f"Wrote {path}: 34 checks for apache-kafka-java 4.3.1\n"
     return str(path)
 
 

@@ -48,7 +48,7 @@ def test_a_packet_cut_in_its_headers_reads_nothing_of_the_next_one(size: int) ->
     assert sum(reading.transport.ignored.values()) == 1
     if size > 14:
         part = "IP" if size < 34 else "TCP"
-        assert reading.transport.ignored == {f"cut off inside the {part} header": 1}
+        assert reading.transport.ignored == {f"truncated {part} header": 1}
 
 
 def test_packets_with_as_many_headers_of_other_kinds_are_read_in_the_order_of_the_capture() -> None:
@@ -88,4 +88,4 @@ def test_a_header_longer_than_its_packet_is_counted() -> None:
     longer[14 + 20 + 12] = 0xF0
     shorter[14] = 0x44
     ignored = read([bytes(longer), bytes(shorter)]).transport.ignored
-    assert ignored == {"cut off inside the TCP header": 1, "damaged IP header": 1}
+    assert ignored == {"truncated TCP header": 1, "damaged IP header": 1}

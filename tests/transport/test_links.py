@@ -22,7 +22,7 @@ def test_what_is_not_tcp_is_counted_not_lost(tmp_path: Path) -> None:
         assert not list(capture.exchanges())
         assert sum(capture.pipeline.ignored.values()) == 5
         assert capture.pipeline.ignored["IP fragment without the others"] == 1
-        assert "2 packets were not dissected: IP fragment without the others 1, cut off" in capture.problems[0].message
+        assert "2 packets skipped: IP fragment without the others 1, truncated" in capture.problems[0].message
 
 
 def test_an_unknown_link_type_is_counted(tmp_path: Path) -> None:

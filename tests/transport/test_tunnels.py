@@ -111,7 +111,7 @@ def test_a_packet_is_cut_in_the_header_of_which_a_part_is_there(name: str, begin
     for size in {*begun, *(at - 1 for at in begun[1:])}:
         header = next(each for each in reversed(begins) if begins[each] <= size).strip()
         ignored = read_cut([frame[:size]], link_type, [len(frame)]).ignored
-        assert ignored == {f"cut off inside the {header} header": 1}
+        assert ignored == {f"truncated {header} header": 1}
 
 
 def read_cut(frames: list[bytes], link_type: int, lengths: list[int]) -> Transport:
@@ -242,8 +242,8 @@ def test_fragments_that_are_lost_repeated_or_given_up_are_so_in_batches_of_any_s
         (ip4(99, bytes(8), offset=80), NOT_TCP),
         (bytes(40), NOT_IP),
         (b"", NOT_IP),
-        (b"\x45", "cut off inside the IP header"),
-        (b"\x60", "cut off inside the IP header"),
+        (b"\x45", "truncated IP header"),
+        (b"\x60", "truncated IP header"),
     ],
 )
 def test_packets_without_tcp_are_counted_by_reason(packet: bytes, reason: str) -> None:

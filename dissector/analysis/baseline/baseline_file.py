@@ -10,7 +10,7 @@ from dissector.analysis.baseline.baseline import SETTINGS, Baseline
 from dissector.core.text import clean
 
 _HEAD: Final = """\
-# What {software} does on the wire. `kdissect diff CAPTURE --baseline FILE` holds another capture to it.
+# What {software} does on the wire. `kdissect diff CAPTURE --baseline FILE` compares another capture with it.
 # Delete the lines of settings and times that may change; delete [versions] if no version counts.
 """
 LONGEST: Final = 1 << 16

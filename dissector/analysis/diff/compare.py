@@ -41,10 +41,10 @@ from dissector.analysis.diff.statistical_comparison import (
 IGNORED: Final = (
     "correlation ids, client ids, client ports",
     "times; median intervals of repeated requests and of retries are equal up to a factor of 1.5",
-    "values of offsets, epochs and sequence numbers; whether there is one is compared",
-    "member ids, producer ids, uuids, fetch sessions and other names of one run: those that are used alike are matched",
+    "values of offsets, epochs and sequence numbers; only their presence is compared",
+    "member ids, producer ids, uuids, fetch sessions and other names of one run: matched by how they are used",
     "responses with retriable errors; their number (equal up to 3 more) and the retry backoff are compared",
-    "2 more requests, or 10% more, of an API that clients call repeatedly; any number, if as many come a second",
+    "2 more requests, or 10% more, of an API that clients call repeatedly; or any number at the same rate",
     f"fields with more than {MAX_COMPARED_VALUES} values on both sides; the order of array elements",
     "the partitions of records without a key",
     f"which records share a batch, below {MIN_BATCHES} batches, and the number of Produce requests, below "

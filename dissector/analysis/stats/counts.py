@@ -19,7 +19,7 @@ from dissector.analysis.stats.histogram import Histogram
 from dissector.analysis.stats.latency_parts import PartsByApi
 
 MAX_KEYS: Final = 20_000
-LATENCY_NOTE: Final = "latencies: without long polls (Fetch, …), unless a line has no others"
+LATENCY_NOTE: Final = "latencies: long polls (Fetch, …) are excluded unless a row has only those"
 """What the columns p50 to max of `stats` and of the overview are of."""
 GroupKey = TypeVar("GroupKey")
 Merge = Callable[[Histogram, Histogram], Histogram]

@@ -28,8 +28,8 @@ NEAR_LOSS: Final = Explanation(
     "near-loss",
     "Next to missing bytes",
     Severity.NOTE,
-    "Bytes of this connection are missing from the capture right before this exchange, or right after a request "
-    "without a response, which may be among them. Or TCP retransmitted bytes of the exchange, or held them back until "
+    "Bytes of this connection are missing from the capture right before this exchange, or its response may be "
+    "missing. Or TCP retransmitted bytes of the exchange, or held them back until "
     "late bytes arrived: the message says for how long.",
     "Missing bytes that the receiver acknowledged were lost only by the capture: it dropped packets or began too "
     "late. What the network loses is retransmitted; if nothing follows it, that takes 200 ms or more and looks like a "
