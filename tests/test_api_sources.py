@@ -13,6 +13,7 @@ import pytest
 
 import dissector
 from tests.conftest import PCAPS
+from tests.imprecise import DURATIONS
 
 FEW = [PCAPS / f"{name}.pcapng" for name in ("java", "librdkafka-pipelined", "franz-go", "java-sasl-plain")]
 """For the ways that differ little, or take long."""
@@ -28,7 +29,8 @@ def objects(capture: dissector.Capture) -> Objects:
 def without_times(found: Objects) -> Objects:
     """What remains if times are floats: dpkt has no nanoseconds."""
     for each in found:
-        each.pop("latency_ns", None)
+        for name in DURATIONS:
+            each.pop(name, None)
         for part in (each, each.get("request"), each.get("response")):
             if part:
                 part.pop("time_ns", None)

@@ -21,7 +21,7 @@ comparing_commands = typer.Typer()
         {
             "two clients, side by side": "kdissect diff samples/java.pcapng samples/librdkafka.pcapng",
             "many clients, as an HTML page": "kdissect diff samples/{java,librdkafka,orders}.pcapng -f html > all.html",
-            "settings of a client that does not name itself": "kdissect diff old.pcap new.pcap --client-b sarama",
+            "what a client is that has no name": "kdissect diff samples/{java,librdkafka}.pcapng --client-b librdkafka",
             "two connections of one capture": "kdissect diff samples/orders.pcapng --a 'conn == 4' --b 'conn == 6'",
             "save what a client does, as a baseline": "kdissect diff samples/java.pcapng --save-baseline java.toml",
             "fail if acks differ": "kdissect diff samples/librdkafka.pcapng --baseline java.toml --fail-on acks",

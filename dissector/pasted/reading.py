@@ -9,7 +9,7 @@ from typing import Final
 
 from dissector.core import limits
 from dissector.pasted.arrangement import Arrangement, arrange
-from dissector.pasted.judge import Fit, Judge, sized
+from dissector.pasted.judge import Fit, Judge, frames_of, sized
 from dissector.pasted.pieces import FoundPieces, Piece
 from dissector.pasted.plain_text import Lines, plain_text
 from dissector.pasted.recognizers import RECOGNIZERS
@@ -86,7 +86,8 @@ def may_be_raw(head: bytes) -> bool:
 
 def _read_raw(data: bytes, response_to: tuple[int, int] | None) -> PastedText | None:
     """Return messages that are a whole file, as a program wrote them."""
-    if not may_be_raw(data) and Judge().as_request(sized(data), whole=True) is not Fit.EXACT:
+    is_framed = may_be_raw(data) and frames_of(data) is not None
+    if not is_framed and Judge().as_request(sized(data), whole=True) is not Fit.EXACT:
         return None
     made = arrange(FoundPieces("bytes of messages", [Piece(0, len(data), data)]), "", Judge(response_to))
     return PastedText(made, Lines("")) if made.best >= Fit.LIKELY and made.fits_sizes else None

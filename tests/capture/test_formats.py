@@ -17,6 +17,7 @@ from tests.capture.writers import COMPRESSIONS, PCAPNGS, PCAPS, Seen, members, p
 from tests.cases import cases
 from tests.cli.test_commands import kdissect
 from tests.conftest import PCAPS as BUNDLED
+from tests.imprecise import DURATIONS
 from tests.needs import needs
 
 CLEAN = BUNDLED / "librdkafka.pcapng"
@@ -33,7 +34,8 @@ def comparable(lines: list[bytes], unit: int) -> list[Any]:
     """Lines of `show`, as exact in time as a format is."""
     values = [json.loads(line) for line in lines]
     for value in values:
-        value.pop("latency_ns", None)
+        for name in DURATIONS:
+            value.pop(name, None)
         for part in (value, value.get("request"), value.get("response")):
             if part and "time_ns" in part:
                 part["time_ns"] //= unit

@@ -27,7 +27,7 @@ def saved(tmp_path: Path) -> str:
 def test_the_same_is_0_and_a_change_is_1(saved: str) -> None:
     same, other = (kdissect("diff", path, "--baseline", saved) for path in (AGAIN, OTHER))
     assert (same.returncode, same.stderr) == (0, b"")
-    assert same.stdout == b"compare-java-2 compared with orders.toml: 32 as before\n"
+    assert same.stdout == b"compare-java-2 compared with orders.toml: 34 as before\n"
     assert (other.returncode, other.stderr) == (1, b"")
     assert "  versions.Fetch: v18 → v16\n      exchange 25\n" in other.stdout.decode()
     allowed = kdissect("diff", OTHER, "--baseline", saved, "--fail-on", "acks,retries")

@@ -10,6 +10,7 @@ from dissector.capture_session import Capture
 from tests.cases import cases
 from tests.cli.test_commands import JAVA, kdissect
 from tests.exchange.test_from_json import METADATA
+from tests.imprecise import DURATIONS
 from tests.traffic import Turn, capture_of, conversation, request, response
 
 pytestmark = pytest.mark.slow
@@ -40,10 +41,7 @@ def test_a_capture_is_written_that_shows_the_same(tmp_path: Path) -> None:
 def at_once(line: bytes) -> dict[str, Any]:
     """An exchange without what depends on how its messages were cut into packets: `encode` sends each at once."""
     value: dict[str, Any] = json.loads(line)
-    return {name: each for name, each in value.items() if name not in ("latency_ns", "wait_ns", *TRANSFERS)}
-
-
-TRANSFERS = ("request_transfer_ns", "response_transfer_ns")
+    return {name: each for name, each in value.items() if name not in DURATIONS}
 
 
 def test_gaps_are_holes_and_unknown_versions_come_back_whole(tmp_path: Path) -> None:

@@ -168,7 +168,7 @@ def test_requests_without_answer_and_answers_without_request_are_rows(tmp_path: 
     turns = [Turn(True, request(1)), Turn(True, request(2)), Turn(False, response(7)), Turn(False, response(2))]
     with Capture([capture_of(tmp_path, conversation(turns))]) as capture:
         found = {(e.row.correlation_id, f.code) for e in capture.exchanges() for f in e.findings}
-    assert found == {(1, "unanswered"), (7, "orphan"), (7, "inferred")}
+    assert found == {(1, "unanswered"), (7, "response-not-pending"), (7, "inferred")}
 
 
 def test_a_request_that_a_close_left_unanswered_says_so(tmp_path: Path) -> None:

@@ -110,9 +110,10 @@ def test_neither_steps_nor_parts_make_a_difference(files: list[Path], step: int,
 
 def test_of_a_part_all_findings_are_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("dissector.findings.framework.examination.MAX_FINDINGS", 2)
-    talks = [Talk(number, closed=True) for number in range(1, 6)]
+    talks = [Talk(number) for number in range(1, 6)]
     for number, talk in enumerate(talks):
-        talk.ask(number, "Heartbeat", 4, {"group_id": "readers", "generation_id": 1, "member_id": "one"})
+        for at in (number, number + 0.5):
+            heartbeat(talk, at, took=100, correlation_id=7)
     path = written(tmp_path, *talks)
     assert len(troubles(path)) == 2
     with Capture([path]) as capture:

@@ -92,7 +92,11 @@ def test_an_exported_copy_has_the_same_rows_and_problems(recording: Path, tmp_pa
 
 
 def row_of(exchange: Exchange) -> ExchangeRow:
-    return exchange.row._replace(latency_ns=None, info="", severity=None)
+    """Without times and packets: the copy is not encrypted, so that its messages end in others."""
+    return exchange.row._replace(
+        latency_ns=None, request_transfer_ns=None, wait_ns=None, response_transfer_ns=None, packet=None,
+        response_packet=None, info="", severity=None,
+    )  # fmt: skip
 
 
 def test_a_login_behind_tls_is_masked(recording: Path) -> None:
