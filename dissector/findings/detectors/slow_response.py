@@ -17,7 +17,7 @@ from dissector.core.arrays import Bool, Int64
 from dissector.core.columns import tuples
 from dissector.core.finding import Severity
 from dissector.core.text import counted, duration
-from dissector.findings.detectors.slow_parts import BROKER, SlowPart, slow_parts
+from dissector.findings.detectors.slow_parts import BROKER, SlowPart, SlowParts
 from dissector.findings.explanation import Explanation
 from dissector.findings.framework.context import FindingContext
 from dissector.findings.framework.decoded_exchange import DecodedExchange, RowPosition
@@ -109,9 +109,9 @@ class SlowResponses(Extractor):
         order = np.argsort(group, kind="stable")
         which, group = which[order], group[order]
         latency = np.maximum(rows.latency_ns[which], 1)
-        times = _ExchangeTimes(which, latency, _bucket(latency), rows, self.context)
-        edges = [0, *(np.flatnonzero(np.diff(group)) + 1).tolist(), len(group)]
         late = np.flatnonzero(latency >= LEAST_NS)
+        times = _ExchangeTimes(which, latency, _bucket(latency), rows, SlowParts(self.context, rows, which[late]))
+        edges = [0, *(np.flatnonzero(np.diff(group)) + 1).tolist(), len(group)]
         late_edges = np.searchsorted(late, edges).tolist()
         firsts = which[edges[:-1]]
         keys = tuples(rows.connection[firsts], rows.api_key[firsts])
@@ -262,7 +262,7 @@ class _ExchangeTimes(NamedTuple):
     latency: Int64
     bucket: Int64
     rows: ExaminedRows
-    context: FindingContext
+    slow_parts: SlowParts
 
     def part(self, low: int, high: int) -> "_ExchangeTimes":
         """Return those from `low` to before `high`."""
@@ -271,10 +271,12 @@ class _ExchangeTimes(NamedTuple):
 
     def chosen(self, at: Int64) -> list[_LateExchange]:
         """Return those at these positions."""
-        rows = self.rows.where(self.at[at])
+        places = self.at[at]
+        rows = self.rows.where(places)
         columns = (rows.row, rows.request_ns, self.latency[at], self.bucket[at])
         positions = zip(rows.request_packet.tolist(), rows.request_start.tolist(), strict=True)
-        values = zip(*(column.tolist() for column in columns), positions, slow_parts(self.context, rows), strict=True)
+        parts = map(self.slow_parts.of, places.tolist())
+        values = zip(*(column.tolist() for column in columns), positions, parts, strict=True)
         return [_LateExchange(*each) for each in values]
 
 
