@@ -87,9 +87,12 @@ def test_concurrent_threads_find_what_one_finds(recorded: Path, monkeypatch: pyt
         assert capture.findings.cross_message() == whole
 
 
-@pytest.mark.parametrize("name", ["franz-go", "plain-socket", "trouble-rebalance-loop"])
+@pytest.mark.parametrize(
+    "name",
+    ["franz-go.pcapng", "plain-socket.pcapng", "trouble-rebalance-loop.pcapng", "groups/poll-timeout-kip848.pcapng.gz"],
+)
 def test_exchanges_that_no_examiner_needs_show_nothing(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    recorded = str(PCAPS / f"{name}.pcapng")
+    recorded = str(PCAPS / name)
     chosen = troubles(recorded)
     choosing = [each for each in (*EXTRACTORS, *DETECTORS) if "needed" in vars(each)]
     assert choosing
@@ -124,6 +127,20 @@ def test_of_clean_exchanges_of_groups_those_that_join_are_needed() -> None:
     sink: Any = ObservationLog()
     context: Any = None
     assert GroupExtractor(context, sink).needed(rows, np.array([True, True, False])).tolist() == [True, False, True]
+
+
+def test_of_heartbeats_with_an_epoch_those_that_change_something_are_needed() -> None:
+    rows = rows_of([1, 1, 1, 1], [ApiKey.CONSUMER_GROUP_HEARTBEAT] * 3 + [ApiKey.HEARTBEAT])
+    rows = rows._replace(row=np.arange(10, 14))
+    sink: Any = ObservationLog()
+
+    class Context:
+        def steady_heartbeats(self, rows: np.ndarray) -> np.ndarray:
+            return rows != 11
+
+    context: Any = Context()
+    is_clean = np.array([True, True, False, True])
+    assert GroupExtractor(context, sink).needed(rows, is_clean).tolist() == [False, True, True, False]
 
 
 def test_an_exchange_has_what_was_found_in_findings_severity_and_words(tmp_path: Path) -> None:
