@@ -1,5 +1,6 @@
 """The pass: the same findings however the rows come, bounded, and in every face."""
 
+import copy
 import json
 from collections.abc import Generator
 from concurrent.futures import ThreadPoolExecutor
@@ -11,13 +12,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from dissector.bulk.body_columns import BodyColumns
 from dissector.capture_session import Capture
 from dissector.core.finding import Finding, Severity
 from dissector.findings.detectors.rebalance_loop import GroupExtractor
 from dissector.findings.detectors.repeated_errors import RepeatedExpectedError
 from dissector.findings.detectors.versions import RejectionExtractor
 from dissector.findings.explanation import Explanation
+from dissector.findings.framework import clean_responses
 from dissector.findings.framework.aggregation import EXTRACTORS, ObservationLog
+from dissector.findings.framework.clean_responses import CleanResponses
 from dissector.findings.framework.decoded_exchange import DecodedExchange
 from dissector.findings.framework.examined_rows import ExaminedRows
 from dissector.findings.framework.open_findings import FindingStore
@@ -141,6 +145,22 @@ def test_of_heartbeats_with_an_epoch_those_that_change_something_are_needed() ->
     context: Any = Context()
     is_clean = np.array([True, True, False, True])
     assert GroupExtractor(context, sink).needed(rows, is_clean).tolist() == [False, True, True, False]
+
+
+def test_a_reader_from_a_checkpoint_knows_no_program_by_the_id_that_it_had(monkeypatch: pytest.MonkeyPatch) -> None:
+    """In the next process, another program may have that id."""
+    monkeypatch.setattr(clean_responses, "id", lambda _: 7, raising=False)
+    with Capture([str(PCAPS / "java.pcapng")]) as capture:
+        list(capture.read())
+        index = capture.pipeline.indexer
+        bodies = BodyColumns(index, capture.pipeline.store, show_secrets=True)
+        kinds = (index.table.api_key.values == key for key in (ApiKey.METADATA, ApiKey.API_VERSIONS))
+        first, second = (np.flatnonzero(of_kind & (index.table.response.values >= 0))[:1] for of_kind in kinds)
+        reader = CleanResponses(bodies)
+        assert reader.find(first).tolist() == [True]
+        again = copy.copy(reader)
+        assert again.find(second).tolist() == [True]
+        assert again._wanted[7][0] is not reader._wanted[7][0]
 
 
 def test_an_exchange_has_what_was_found_in_findings_severity_and_words(tmp_path: Path) -> None:
