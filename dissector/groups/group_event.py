@@ -25,6 +25,9 @@ EPOCH_APIS: Final[Mapping[int, str]] = {
     ApiKey.STREAMS_GROUP_HEARTBEAT: "streams",
 }  # fmt: skip
 """APIs of protocols with epochs, and the kind of group that each makes."""
+EPOCH: Final = "member_epoch"
+SUBSCRIPTIONS: Final = ("subscribed_topic_names", "subscribed_topic_regex")
+"""Fields of a heartbeat with an epoch, whose request and response have the epoch."""
 CLASSIC_APIS: Final = frozenset((
     ApiKey.JOIN_GROUP, ApiKey.SYNC_GROUP, ApiKey.HEARTBEAT, ApiKey.LEAVE_GROUP, ApiKey.OFFSET_COMMIT,
 ))  # fmt: skip
@@ -148,11 +151,12 @@ def _join(fields: GroupFields, version: int, request: Mapping[str, Any], respons
 
 
 def _epoch_heartbeat(fields: GroupFields, request: Mapping[str, Any], response: Mapping[str, Any]) -> GroupFields:
-    topics = [each for each in request.get("subscribed_topic_names") or [] if isinstance(each, str)]
-    topics += filter(None, (_text(request, "subscribed_topic_regex"),))
+    names, regex = SUBSCRIPTIONS
+    topics = [each for each in request.get(names) or [] if isinstance(each, str)]
+    topics += filter(None, (_text(request, regex),))
     return fields._replace(
-        generation=_number(request.get("member_epoch")),
-        now=_number(response.get("member_epoch")) if not fields.error else NOWHERE,
+        generation=_number(request.get(EPOCH)),
+        now=_number(response.get(EPOCH)) if not fields.error else NOWHERE,
         **_subscription(sorted(topics)),
         rebalance_ms=_number(request.get("rebalance_timeout_ms")),
         beat_ms=_number(response.get("heartbeat_interval_ms")),

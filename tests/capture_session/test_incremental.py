@@ -18,10 +18,12 @@ from dissector.capture_session import Capture
 from dissector.core.object_graph import Nodes
 from dissector.core.store import Store
 from dissector.exchange.to_json import exchange_object
-from tests.conftest import CAPTURES, costly, some_bundled
+from tests.conftest import CAPTURES, PCAPS, costly, some_bundled
 from tests.traffic import conversation, ethernet, exchanges
 
 Row = tuple[int, int, str]
+REBALANCES = PCAPS / "groups" / "poll-timeout-kip848.pcapng.gz"
+"""Has a finding that changes after its row was taken."""
 BLOCK = 64
 """Packets that are read in one go: that their number makes no difference is shown elsewhere, and one by one is slow."""
 
@@ -160,7 +162,12 @@ def test_a_checkpoint_does_not_grow_with_what_was_read() -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    "path", [path for path in CAPTURES if path.stem.startswith("trouble")], ids=lambda path: path.stem
+    "path",
+    [
+        *(path for path in CAPTURES if path.stem.startswith("trouble")),
+        PCAPS / "groups" / "poll-timeout-kip848.pcapng.gz",
+    ],
+    ids=lambda path: path.stem,
 )
 def test_findings_are_those_of_a_capture_that_grows(path: Path) -> None:
     """The examination goes along, with what its finders remember."""

@@ -1,5 +1,6 @@
 """The pass: the same findings however the rows come, bounded, and in every face."""
 
+import copy
 import json
 from collections.abc import Generator
 from concurrent.futures import ThreadPoolExecutor
@@ -11,13 +12,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from dissector.bulk.body_columns import BodyColumns
 from dissector.capture_session import Capture
 from dissector.core.finding import Finding, Severity
 from dissector.findings.detectors.rebalance_loop import GroupExtractor
 from dissector.findings.detectors.repeated_errors import RepeatedExpectedError
 from dissector.findings.detectors.versions import RejectionExtractor
 from dissector.findings.explanation import Explanation
+from dissector.findings.framework import clean_responses
 from dissector.findings.framework.aggregation import EXTRACTORS, ObservationLog
+from dissector.findings.framework.clean_responses import CleanResponses
 from dissector.findings.framework.decoded_exchange import DecodedExchange
 from dissector.findings.framework.examined_rows import ExaminedRows
 from dissector.findings.framework.open_findings import FindingStore
@@ -87,9 +91,12 @@ def test_concurrent_threads_find_what_one_finds(recorded: Path, monkeypatch: pyt
         assert capture.findings.cross_message() == whole
 
 
-@pytest.mark.parametrize("name", ["franz-go", "plain-socket", "trouble-rebalance-loop"])
+@pytest.mark.parametrize(
+    "name",
+    ["franz-go.pcapng", "plain-socket.pcapng", "trouble-rebalance-loop.pcapng", "groups/poll-timeout-kip848.pcapng.gz"],
+)
 def test_exchanges_that_no_examiner_needs_show_nothing(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    recorded = str(PCAPS / f"{name}.pcapng")
+    recorded = str(PCAPS / name)
     chosen = troubles(recorded)
     choosing = [each for each in (*EXTRACTORS, *DETECTORS) if "needed" in vars(each)]
     assert choosing
@@ -124,6 +131,36 @@ def test_of_clean_exchanges_of_groups_those_that_join_are_needed() -> None:
     sink: Any = ObservationLog()
     context: Any = None
     assert GroupExtractor(context, sink).needed(rows, np.array([True, True, False])).tolist() == [True, False, True]
+
+
+def test_of_heartbeats_with_an_epoch_those_that_change_something_are_needed() -> None:
+    rows = rows_of([1, 1, 1, 1], [ApiKey.CONSUMER_GROUP_HEARTBEAT] * 3 + [ApiKey.HEARTBEAT])
+    rows = rows._replace(row=np.arange(10, 14))
+    sink: Any = ObservationLog()
+
+    class Context:
+        def steady_heartbeats(self, rows: np.ndarray) -> np.ndarray:
+            return rows != 11
+
+    context: Any = Context()
+    is_clean = np.array([True, True, False, True])
+    assert GroupExtractor(context, sink).needed(rows, is_clean).tolist() == [False, True, True, False]
+
+
+def test_a_reader_from_a_checkpoint_knows_no_program_by_the_id_that_it_had(monkeypatch: pytest.MonkeyPatch) -> None:
+    """In the next process, another program may have that id."""
+    monkeypatch.setattr(clean_responses, "id", lambda _: 7, raising=False)
+    with Capture([str(PCAPS / "java.pcapng")]) as capture:
+        list(capture.read())
+        index = capture.pipeline.indexer
+        bodies = BodyColumns(index, capture.pipeline.store, show_secrets=True)
+        kinds = (index.table.api_key.values == key for key in (ApiKey.METADATA, ApiKey.API_VERSIONS))
+        first, second = (np.flatnonzero(of_kind & (index.table.response.values >= 0))[:1] for of_kind in kinds)
+        reader = CleanResponses(bodies)
+        assert reader.find(first).tolist() == [True]
+        again = copy.copy(reader)
+        assert again.find(second).tolist() == [True]
+        assert again._wanted[7][0] is not reader._wanted[7][0]
 
 
 def test_an_exchange_has_what_was_found_in_findings_severity_and_words(tmp_path: Path) -> None:

@@ -154,6 +154,32 @@ def test_found_frames_do_not_depend_on_batches(before: bytes, count: int, cuts: 
     assert split(stream, cuts, {1}, 1, begins=Classification.SEARCH) == whole
 
 
+@pytest.mark.parametrize("has_frame", [True, False])
+def test_what_is_found_in_one_direction_makes_the_other_one_kafka(has_frame: bool) -> None:
+    """Bytes beside a gap of a direction that is only possibly Kafka become rows once the other one has a frame."""
+    store, words = Store(), b"what no frame begins with"
+    stream = request(1) + request(2) if has_frame else words
+    other, one = store.add(words), store.add(stream)
+    lost = 10
+    runs = [
+        (1, RunKind.DATA, 0, other, len(words), 0, 0),
+        (1, RunKind.LOST, len(words), NOWHERE, lost, 1, 1),
+        (1, RunKind.DATA, len(words) + lost, other, len(words), 2, 2),
+        (0, RunKind.DATA, 0, one, len(stream), 3, 3),
+    ]
+    framer = Framer(store, Anything(Classification.POSSIBLE), DEFAULT)
+    rows: list[tuple[int, int, int]] = []
+    for run in runs:
+        columns = np.array([run], np.int64).T
+        batches = [*framer.feed(RunBatch(columns[0], columns[1].astype(np.uint8), *columns[2:]))]
+        for frames in (*batches, *framer.end(np.zeros(0, np.int64))):
+            rows += zip(frames.direction.tolist(), frames.kind.tolist(), frames.size.tolist(), strict=True)
+    for frames in framer.flush():
+        rows += zip(frames.direction.tolist(), frames.kind.tolist(), frames.size.tolist(), strict=True)
+    kinds = [(FrameKind.UNPARSED, len(words)), (FrameKind.GAP, lost), (FrameKind.UNPARSED, len(words))]
+    assert [row[1:] for row in rows if row[0] == 1] == (kinds if has_frame else [])
+
+
 def test_held_runs_are_bounded() -> None:
     """Frames that never end come out as what they are: bytes without a frame."""
     stream = (1000).to_bytes(4, "big") + request(1)[4:] + bytes(500)

@@ -5,10 +5,13 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from dissector.api import encode_request, encode_response
 from dissector.capture_session import Capture
 from dissector.exchange.model import Exchange
 from dissector.exchange.to_json import json_line
+from dissector.index import equal_frames
 from dissector.protocol.embedded.topics import NO_TOPIC_ID
 from tests.conftest import PCAPS
 from tests.traffic import Turn, capture_of, conversation
@@ -177,3 +180,33 @@ def test_requests_in_pieces_that_differ_tell_each_their_mechanism(tmp_path: Path
         capture.connections.learn()
         state = capture.pipeline.indexer.conversation_state
         assert [state.context(number, 1 << 40).mechanism for number in (0, 1)] == [*mechanisms]
+
+
+def test_requests_too_long_to_compare_tell_each_their_software(tmp_path: Path) -> None:
+    """Their responses are equal."""
+    packets = []
+    offers = {"error_code": 0, "api_keys": [], "throttle_time_ms": 0}
+    told = encode_response("ApiVersions", 3, offers, correlation_id=1)
+    for number, name in enumerate(("first", "second")):
+        software = {"client_software_name": name, "client_software_version": "1"}
+        asked = encode_request("ApiVersions", 3, software, correlation_id=1, client_id="x" * number)
+        packets += conversation([Turn(True, asked), Turn(False, told)], client=("10.0.0.1", 40_001 + number))
+    with Capture([capture_of(tmp_path, packets)]) as capture:
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(equal_frames, "LONGEST", len(told))
+            list(capture.read())
+            capture.connections.learn()
+        assert [capture.connections.software(number)[0] for number in (1, 2)] == ["first", "second"]
+
+
+def test_rows_that_wait_for_what_teaches_are_pending(tmp_path: Path) -> None:
+    ask = [encode_request("Metadata", 12, {"topics": None}, correlation_id=n) for n in (1, 2)]
+    told = encode_response("Metadata", 12, {"topics": []}, correlation_id=1)
+    fetch = encode_request("Fetch", 12, {"topics": []}, correlation_id=3)
+    turns = [Turn(True, ask[0]), Turn(False, told), Turn(True, ask[1]), Turn(True, fetch)]
+    with Capture([capture_of(tmp_path, conversation(turns))]) as capture:
+        list(capture.read())
+        capture.connections.learn()
+        rows = list(capture.exchanges())
+        pending = capture.pipeline.indexer.conversation_state.pending_rows
+        assert [(rows[row].row.api, rows[row].row.correlation_id) for row in pending.tolist()] == [("Metadata", 2)]

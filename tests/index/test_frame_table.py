@@ -1,5 +1,6 @@
 """Frames in pieces are joined natively as they are read."""
 
+import pickle
 from random import Random
 
 import numpy as np
@@ -8,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dissector.core.batches import NOWHERE, FrameBatch
+from dissector.core.columns import Column
 from dissector.core.store import Store
 from dissector.index import frame_table
 from dissector.index.frame_table import PIECES_TOGETHER, FrameTable
@@ -120,3 +122,19 @@ def test_a_large_frame_costs_what_was_captured_of_it(frames: list[list[tuple[boo
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(frame_table, "JOINED", 1)
         assert table.costs(rows).tolist() == list(map(table.captured, rows.tolist()))
+
+
+@given(st.lists(PIECES, min_size=2, max_size=5), st.data())
+def test_a_checkpoint_has_all_of_the_frames_that_it_keeps(
+    frames: list[list[tuple[bool, int]]], data: st.DataObject
+) -> None:
+    table = table_of(frames)
+    kept = np.array(sorted(data.draw(st.sets(st.sampled_from(range(len(frames)))))), np.int64)
+    table._transfer_ns.values[:] = 5 + np.arange(len(frames))
+    before = list(map(table.read, kept.tolist()))
+    table.retain(kept, kept[:0])
+    restored = FrameTable(table._store)
+    for name, value in vars(table).items():
+        setattr(restored, name, pickle.loads(pickle.dumps(value)) if isinstance(value, Column) else value)
+    assert list(map(restored.read, kept.tolist())) == before
+    assert restored.transfer_ns(kept).tolist() == (5 + kept).tolist()

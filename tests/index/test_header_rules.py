@@ -131,6 +131,13 @@ def test_correlation_ids_of_responses_are_read_from_any_pieces() -> None:
     assert response_correlation_ids(store, table, np.arange(5)).tolist() == [-9, -9, -9, -1 << 16 | 0, -9]
 
 
+def test_what_was_not_captured_reads_as_zeros() -> None:
+    data = response(-9)
+    store, table = table_of([[data], [9], [12, data], [data]])
+    ids = response_correlation_ids(store, table, np.arange(4)).tolist()
+    assert (ids[0], ids[1], ids[3]) == (-9, 0, -9)
+
+
 def test_few_long_ids_are_kept_whole() -> None:
     clients = ClientIds()
     most = message_headers.LONG_CLIENT_IDS

@@ -26,6 +26,13 @@ class CleanResponses:
         self._wanted: dict[int, tuple[Program, Wanted, list[int]]] = {}
         """By the id of a program, with the columns that are to be zero."""
 
+    def __getstate__(self) -> BodyColumns:
+        """For a checkpoint: the id of a program is that of this process only."""
+        return self._bodies
+
+    def __setstate__(self, bodies: BodyColumns) -> None:
+        CleanResponses.__init__(self, bodies)
+
     def find(self, rows: Int64) -> Bool:
         """Return which rows of the index surely have such a response."""
         found = np.zeros(len(rows), np.bool_)

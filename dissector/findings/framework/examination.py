@@ -13,6 +13,7 @@ from typing import Final
 
 import numpy as np
 
+from dissector.bulk.body_columns import BodyColumns
 from dissector.core.arrays import Bool, Int64
 from dissector.core.batches import NEVER
 from dissector.core.columns import is_in
@@ -31,6 +32,7 @@ from dissector.findings.framework.extractor import NO_API, Apis, Examiner, Extra
 from dissector.findings.framework.message_examination import MessageExamination
 from dissector.findings.framework.message_faults import faults
 from dissector.findings.framework.open_findings import MAX_FINDINGS, UNLIMITED, FindingStore
+from dissector.groups.steady_heartbeats import SteadyHeartbeats
 from dissector.index.exchange_table import NO_FRAME
 from dissector.index.indexer import Indexer
 from dissector.index.rows_by_connection import RowsByConnection
@@ -75,6 +77,7 @@ class Examination:
         self._extractors = [each(self, sink) for each in EXTRACTORS]
         self._groups = [self._group([*self._detectors, *self._extractors])]
         self._messages = MessageExamination(index, store, decoder, self.findings)
+        self._heartbeats = SteadyHeartbeats(BodyColumns(index, store, show_secrets=True))  # of epochs alone
         self._examined = 0
         """Number of rows that were examined or are pending."""
         self._pending: Int64 = np.zeros(0, np.int64)
@@ -284,6 +287,10 @@ class Examination:
     def rows_of(self, connection: int) -> ExaminedRows:
         """Return all rows of a connection so far, in the order of its streams."""
         return self._columns(self._rows_in_order(connection))
+
+    def steady_heartbeats(self, rows: Int64) -> Bool:
+        """Return which rows, exchanges of `EPOCH_APIS` without an error, surely change nothing in their group."""
+        return self._heartbeats.find(rows)
 
     def request_faults(self, row: int) -> list[Finding]:
         """Return why a broker can't read the request of a row: it does not fit its layout, or has a tag outside its

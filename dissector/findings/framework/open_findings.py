@@ -30,12 +30,14 @@ UNLIMITED: Final = sys.maxsize
 class OpenFinding:
     """A finding whose message may be updated as more of its cause is seen."""
 
-    __slots__ = ("_revisions", "finding", "position")
+    __slots__ = ("_revisions", "finding", "is_revised", "position")
 
     def __init__(self, finding: Finding) -> None:
         self.finding = finding
         self.position: RowPosition | None = None
         """Position of its row, once that was taken."""
+        self.is_revised = False
+        """Whether `Revisions` has it."""
         self._revisions: Revisions | None = None
 
     def update(self, message: str) -> None:
@@ -64,18 +66,24 @@ class Revisions:
     """Changes to findings about rows that were taken. Findings that their detectors dropped are not kept."""
 
     def __init__(self) -> None:
-        self._before: dict[OpenFinding, Finding | None] = {}
+        self._changed: list[tuple[OpenFinding, Finding | None]] = []
+        """With what each was before. No dict: a finding knows its revisions, and a checkpoint has no key that leads to
+        itself."""
 
     def add(self, finding: OpenFinding, before: Finding | None) -> None:
         """Record that a finding is new or was updated. Only the `before` of its first update is kept."""
-        self._before.setdefault(finding, before)
+        if not finding.is_revised:
+            finding.is_revised = True
+            self._changed.append((finding, before))
 
     def take(self) -> list[Revision]:
         """Return revisions since the last call."""
-        changed, self._before = self._before, {}
+        changed, self._changed = self._changed, []
+        for each, _ in changed:
+            each.is_revised = False
         return [
             Revision(each.position, before, each.finding)
-            for each, before in changed.items()
+            for each, before in changed
             if each.position is not None and before != each.finding
         ]
 

@@ -103,6 +103,13 @@ class ProduceBatchReader:
         self._fields: dict[int, _ProduceFields] = {}
         """By the id of a program."""
 
+    def __getstate__(self) -> tuple[BodyColumns, ReadFrame]:
+        """For a checkpoint: the id of a program is that of this process only."""
+        return self._bodies, self._read
+
+    def __setstate__(self, arguments: tuple[BodyColumns, ReadFrame]) -> None:
+        ProduceBatchReader.__init__(self, *arguments)
+
     def of(self, requests: ExaminedRows) -> ProduceBatches:
         """Return the batches of Produce requests, at least one."""
         is_read = np.zeros(len(requests.row), np.bool_)

@@ -198,6 +198,16 @@ def test_small_buffers_give_the_same_records(frames: list[Frame], entries: int, 
     assert found == careful(frames, DEFAULT)
 
 
+def test_sections_that_do_not_fit_behind_others_begin_the_buffer_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of a frame that needs a closer look: a batch of it is masked."""
+    monkeypatch.setattr(column_reader, "BYTES", 1_000)
+    records = [Record(100 + n, 5_000, None, bytes(200), [RecordHeader("name", b"x")]) for n in range(3)]
+    frames = [[batch(records, 3) * 3 + any_section(2, 3, 0, b"*" * 50)]]
+    found = in_columns(frames, DEFAULT)
+    assert found == careful(frames, DEFAULT)
+    assert [entry[4] for entry in found] == [records, records, records, None]
+
+
 def test_a_full_buffer_alone_has_no_frame_read_batch_by_batch(monkeypatch: pytest.MonkeyPatch) -> None:
     frames = [[batch([Record(0, 0, None, b"v", [])], 3)] * 2 for _ in range(9)]
     monkeypatch.setattr(column_reader, "ENTRIES", 5)

@@ -127,6 +127,12 @@ def test_snappy_copies_become_literals_where_there_is_room(plain: bytes, but: li
     assert [room for room in range(90) if in_room(plain, room) is None] == but
 
 
+def test_a_short_snappy_copy_from_far_back_is_shortened() -> None:
+    """All that comes before it takes as much room as it can."""
+    plain = NOISE[:20] + b"*" * 300 + NOISE[5:15] + NOISE[50:80]
+    assert [room for room in range(1_870, 1_910) if in_room(plain, room) is None] == []
+
+
 @cases("number", [CompressionType.GZIP, CompressionType.ZSTD])
 def test_gzip_and_zstd_fill_any_room(number: int) -> None:
     for plain in (b"", b"*", NOISE[:300], b"*" * 5000):
