@@ -86,6 +86,10 @@ class Roster:
             dict.fromkeys(each.name for each in self._members.values() if each.joined_ns or each.generation >= 0)
         )
 
+    def by_id(self) -> dict[str, str]:
+        """Return the names of all members, by id."""
+        return {each.member_id: each.name for each in self._members.values()}
+
     def holder(self, instance: str, but: Member | None = None) -> Member | None:
         """Return the last member with an instance id that has not gone, and is not `but`."""
         found = reversed(self._holders.get(instance, ()))
