@@ -31,6 +31,10 @@ class ClassicProtocol:
             return
         is_new = self._state.begin(said.now, row, event.done_ns) is not None
         now = self._state.kept[-1] if self._state.kept else None
+        if now is not None and 0 <= said.now < now.number and event.time_ns > now.seen_ns:
+            # What is known of the members of the one is not true of those of the other: it is only told.
+            words = f"got generation {said.now}, after {now.number}: another group of this name, or a new one"
+            keep(now.noted, MemberChange(member.name, words, event.time_ns, row))
         if now is None or now.number != said.now or not said.member:
             return
         if is_new or event.time_ns <= now.seen_ns:

@@ -257,3 +257,25 @@ def test_causes_beyond_those_counted_one_by_one_count_once() -> None:
     tally.take_back(told.history.rebalances[-1])
     tally.decided(told.history.rebalances[-1])
     assert sum(tally.causes.values()) == tally.count
+
+
+@pytest.mark.parametrize(("sent", "noted"), [(11.0, 1), (9.5, 0)])
+def test_a_generation_that_goes_back_is_told(sent: float, noted: int) -> None:
+    """A response that was asked for before may come late; a later one is of another group of this name."""
+    told = Told()
+    told.join(1, "a", 6)
+    told.join(9, "a", 7, "a", done=10)
+    told.join(sent, "b", 1, "b", done=12)
+    notes = told.history.rebalances[-1].noted
+    words = "got generation 1, after 7: another group of this name, or a new one"
+    assert [(each.member, each.words) for each in notes] == [("b", words)] * noted
+
+
+def test_a_member_that_was_heard_while_the_others_rejoined_has_no_negative_silence() -> None:
+    told = Told()
+    of_two(told)
+    told.join(10, "c", 2, done=12)
+    told.beat(11, "b", 1)
+    told.join(10.5, "a", 2, "a c", done=12)
+    [removal] = told.history.rebalances[-1].removals
+    assert removal.details == "its last heartbeat came only 0 ms before"
