@@ -22,6 +22,7 @@ class CauseKind(Enum):
     UNSUBSCRIBED = "unsubscribed"
     ADMIN = "removed-by-admin"
     GONE = "gone"
+    DROPPED = "dropped"
     JOINED = "joined"
     RETURNED = "returned"
     REPLACED = "instance-returned"
@@ -45,44 +46,59 @@ class CauseWords(NamedTuple):
     advice: str = ""
     names_reason: bool = True
     """Whether a reason on the wire is quoted."""
+    of_several: str = ""
+    """`because` of several members, where it is not the same."""
 
 
 WORDS: Final = {
     CauseKind.POLL_TIMEOUT: CauseWords(
         "left", "its application did not call poll within max.poll.interval.ms",
         "process less per poll (max.poll.records) or allow more time (max.poll.interval.ms)",
+        of_several="their applications did not call poll within max.poll.interval.ms",
     ),
     CauseKind.SESSION_TIMEOUT: CauseWords(
         "was removed", "no heartbeat came within its session timeout",
         "look at pauses of that process (garbage collection, CPU limits, a stopped container) and at its network; "
         "session.timeout.ms allows more time",
+        of_several="no heartbeat came within their session timeouts",
     ),
     CauseKind.CRASH: CauseWords(
         "was removed", "its connection had closed without a LeaveGroup, and no heartbeat came within its session",
         "look for what ended that process (a kill, no memory) or its network; a shutdown should close the consumer",
+        of_several="their connections had closed without a LeaveGroup, and no heartbeat came within their sessions",
     ),
     CauseKind.STATIC_AWAY: CauseWords(
         "was removed", "it has a group.instance.id, and was away for longer than its session",
         "choose a session.timeout.ms that is longer than a restart takes",
+        of_several="they have group.instance.ids, and were away for longer than their sessions",
     ),
     CauseKind.REBALANCE_TIMEOUT: CauseWords(
         "was removed", "it did not rejoin within the rebalance timeout",
         "that member polls too seldom: process less per poll (max.poll.records), or allow more time "
         "(max.poll.interval.ms)",
+        of_several="they did not rejoin within the rebalance timeout",
     ),
     CauseKind.CLOSED: CauseWords(
         "left", "its consumer was closed",
         "restarts cause no rebalance with group.instance.id and a session.timeout.ms that is longer than they take",
+        of_several="their consumers were closed",
     ),
     CauseKind.LEFT: CauseWords(
         "left", "its consumer was closed, or its application may have been too late with poll",
         "see in its log whether it was closed or exceeded max.poll.interval.ms",
+        of_several="their consumers were closed, or their applications may have been too late with poll",
     ),
-    CauseKind.UNSUBSCRIBED: CauseWords("left", "its application unsubscribed"),
+    CauseKind.UNSUBSCRIBED: CauseWords(
+        "left", "its application unsubscribed", of_several="their applications unsubscribed"
+    ),
     CauseKind.ADMIN: CauseWords("was removed by an admin client"),
     CauseKind.GONE: CauseWords(
         "is no member any more", "it left or was removed: its own exchanges are not in this capture",
         "capture at the broker, or at that member",
+        of_several="they left or were removed: their own exchanges are not in this capture",
+    ),
+    CauseKind.DROPPED: CauseWords(
+        "is no member any more", "the capture does not show why", "see what the log of the coordinator says of it",
     ),
     CauseKind.JOINED: CauseWords("joined", names_reason=False),
     CauseKind.RETURNED: CauseWords("came back", names_reason=False),
@@ -109,7 +125,7 @@ WORDS: Final = {
 DEPARTURES: Final = frozenset((
     CauseKind.POLL_TIMEOUT, CauseKind.SESSION_TIMEOUT, CauseKind.CRASH, CauseKind.STATIC_AWAY,
     CauseKind.REBALANCE_TIMEOUT, CauseKind.CLOSED,
-    CauseKind.LEFT, CauseKind.UNSUBSCRIBED, CauseKind.ADMIN, CauseKind.GONE,
+    CauseKind.LEFT, CauseKind.UNSUBSCRIBED, CauseKind.ADMIN, CauseKind.GONE, CauseKind.DROPPED,
 ))  # fmt: skip
 ARRIVALS: Final = frozenset((CauseKind.JOINED, CauseKind.RETURNED))
 COUNTED_TOGETHER: Final = DEPARTURES | ARRIVALS

@@ -31,6 +31,10 @@ class ClassicProtocol:
             return
         is_new = self._state.begin(said.now, row, event.done_ns) is not None
         now = self._state.kept[-1] if self._state.kept else None
+        if now is not None and 0 <= said.now < now.number and event.time_ns > now.seen_ns:
+            # What is known of the members of the one is not true of those of the other: it is only told.
+            words = f"got generation {said.now}, after {now.number}: another group of this name, or a new one"
+            keep(now.noted, MemberChange(member.name, words, event.time_ns, row))
         if now is None or now.number != said.now or not said.member:
             return
         if is_new or event.time_ns <= now.seen_ns:
@@ -42,8 +46,9 @@ class ClassicProtocol:
             now.listed = {each for each, _ in said.members}
             now.listed_instances = {instance for _, instance in said.members if instance}
             for each, instance in said.members:
-                self._state.roster.of_list(each, instance).generation = said.now
-        member.generation, member.joined_ns, member.active_ns = said.now, event.done_ns, event.done_ns
+                self._state.roster.place(self._state.roster.of_list(each, instance), said.now)
+        self._state.roster.place(member, said.now)
+        member.joined_ns = member.active_ns = event.done_ns
         member.session_ms, member.rebalance_ms = said.session_ms, said.rebalance_ms
         member.topics_key, member.was_told, member.gone, member.is_away = said.topics_key, False, None, False
         self._state.roster.settle(member)
@@ -118,7 +123,7 @@ class ClassicProtocol:
         if said.member:
             return self._state.roster.get(said.member) or self._state.roster.of_list(said.member, said.instance)
         if said.instance:
-            return self._state.roster.find(lambda each: each.instance == said.instance and each.gone is None)
+            return self._state.roster.holder(said.instance)
         return None
 
     def stay(self, row: int, event: GroupEvent) -> None:
@@ -149,7 +154,8 @@ class ClassicProtocol:
         if event.api == ApiKey.OFFSET_COMMIT:
             member.active_ns = event.done_ns
         if member.joined_ns == 0:
-            member.joined_ns, member.generation = event.done_ns, said.generation
+            member.joined_ns = event.done_ns
+            self._state.roster.place(member, said.generation)
             self._state.roster.settle(member)
         if now is None or is_epoch or now.number != said.generation:
             return

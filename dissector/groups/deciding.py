@@ -57,10 +57,10 @@ class Decisions:
             )
         if not self.hears_all:
             return CauseKind.SESSION_TIMEOUT, False, limit
-        silent = seen_ns - heard_ns if heard_ns else 0
+        silent = max(0, seen_ns - heard_ns) if heard_ns else 0
         allowed = max(member.session_ms * MILLISECOND * (1 - NEARLY), MISSED_BEATS * member.beat_ms * MILLISECOND, 0)
         if heard_ns and silent < allowed:
-            return CauseKind.GONE, False, f"its last heartbeat came only {rough_duration(silent)} before"
+            return CauseKind.DROPPED, False, f"its last heartbeat came only {rough_duration(silent)} before"
         since = f"its last heartbeat came {rough_duration(silent)} before" if heard_ns else ""
         return CauseKind.SESSION_TIMEOUT, True, ", ".join(filter(None, (since, limit)))
 

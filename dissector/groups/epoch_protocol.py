@@ -61,7 +61,8 @@ class EpochProtocol:
         if said.generation == GroupMemberEpoch.JOIN_GROUP or not member.joined_ns:
             member.joined_ns = member.active_ns = event.done_ns
             self._state.roster.settle(member)
-        member.generation, member.gone, member.is_away = said.now, None, False
+        self._state.roster.place(member, said.now)
+        member.gone, member.is_away = None, False
         member.topics_key = said.topics_key or member.topics_key
         member.beat_ms = said.beat_ms if said.beat_ms > 0 else member.beat_ms
         if said.rebalance_ms > 0:

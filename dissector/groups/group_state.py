@@ -8,6 +8,7 @@ Invariants:
   * state is bounded: `MAX_MEMBERS`, `MAX_CHANGES`, and the generations that are to be kept.
 """
 
+from bisect import bisect_right
 from collections.abc import Set
 from typing import Final
 
@@ -84,9 +85,7 @@ class GroupState:
         """Return the member that has the instance id of a new one."""
         if not member.instance:
             return None
-        return self.roster.find(
-            lambda each: each.instance == member.instance and each is not member and each.gone is None
-        )
+        return self.roster.holder(member.instance, but=member)
 
     def static_return(self, row: int, event: GroupEvent, member: Member, now: Rebalance) -> None:
         """A static member comes back without a rebalance, or another process takes its instance id."""
@@ -179,7 +178,12 @@ class GroupState:
 
     def _without(self, member: Member, heard_ns: int) -> Rebalance | None:
         """Return the generation that began without a member."""
-        for each in self.kept:
+        if self.is_classic:
+            first = bisect_right(self.kept, member.generation, key=lambda each: each.number)
+        else:
+            first = bisect_right(self.kept, heard_ns, key=lambda each: each.seen_ns)
+        for at in range(first, len(self.kept)):
+            each = self.kept[at]
             is_later = each.number > member.generation if each.unit == "generation" else each.seen_ns > heard_ns > 0
             if is_later and not each.is_first and member.member_id not in each.stops:
                 return each
@@ -233,8 +237,9 @@ class GroupState:
         now.is_first = last is None
         now.missed = number - last.number - 1 if last is not None else 0
         if last is not None:
-            now.previous = (last.listed or last.previous | set(last.stops)) - last.departed - now.departed
-            now.previous |= {each.member_id for each in self.roster.live() if each.generation == last.number}
+            before = last.previous if len(last.previous) <= MAX_CHANGES else set()
+            now.previous = (last.listed or before | set(last.stops)) - last.departed - now.departed
+            now.previous.update(self.roster.placed(last.number))
             now.previous -= now.departed
             last.previous = last.previous if len(self.kept) < 2 else set()
         if self.kind == "classic" and now.missed == 1 and not now.previous:

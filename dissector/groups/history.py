@@ -82,6 +82,11 @@ class GroupHistory:
         """Names of all members, in the order in which they were first seen."""
         return self._state.roster.names()
 
+    @property
+    def names(self) -> dict[str, str]:
+        """Names of the members that are known, by member id."""
+        return self._state.roster.by_id()
+
     def add(self, row: int, event: GroupEvent) -> None:
         """Take the next event; `row` is from 0."""
         self.first_ns = self.first_ns or event.time_ns

@@ -57,7 +57,7 @@ class CauseTally:
             self.last_ns = max(self.last_ns, rebalance.done_ns)
         key = _key(rebalance)
         if key is not None:
-            key = key if key in self.causes or len(self.causes) < MAX_CAUSES else key._replace(member=OTHERS, reason="")
+            key = key if key in self.causes or len(self.causes) < MAX_CAUSES else _folded(key)
             self.causes[key] += 1
             if rebalance.cause is not None:
                 self._details.setdefault(key, rebalance.cause.details)
@@ -65,8 +65,9 @@ class CauseTally:
     def take_back(self, rebalance: Rebalance) -> None:
         """The cause of a generation or epoch is about to be decided again."""
         key = _key(rebalance)
-        if key is not None and self.causes[key] > 0:
-            self.causes[key] -= 1
+        if key is not None:
+            key = key if self.causes[key] > 0 else _folded(key)
+            self.causes[key] -= self.causes[key] > 0
 
     def details(self, key: CauseKey) -> str:
         """Return what else the first rebalance of a cause showed."""
@@ -81,6 +82,10 @@ class CauseTally:
         """A member was refused or fenced."""
         if len(self.refusals) < MAX_CAUSES or (member, code) in self.refusals:
             self.refusals[member, code] += 1
+
+
+def _folded(key: CauseKey) -> CauseKey:
+    return key._replace(member=OTHERS, reason="")
 
 
 def _key(rebalance: Rebalance) -> CauseKey | None:

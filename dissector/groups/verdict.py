@@ -7,7 +7,7 @@ from typing import Final, NamedTuple
 from dissector.core.text import counted, rough_duration
 from dissector.groups.causes import ARRIVALS, DEPARTURES, WORDS, CauseKind, seemingly
 from dissector.groups.history import GroupHistory
-from dissector.groups.tally import CauseKey, CauseTally
+from dissector.groups.tally import OTHERS, CauseKey, CauseTally
 from dissector.protocol.schema.error_codes import ErrorCode
 from dissector.protocol.schema.errors import error_name
 
@@ -129,23 +129,29 @@ def _part(kind: CauseKind, group: _ToldTogether, tally: CauseTally) -> CausePart
     names = tuple(went)
     is_restart = kind in _RESTARTS and len(came) > 1 and len(names) > 1
     known = WORDS[kind]
-    verb = known.verb if len(names) == 1 else known.verb.replace("was ", "were ").replace("is no", "are no")
+    verb = known.verb if not _are_several(names) else known.verb.replace("was ", "were ").replace("is no", "are no")
     count = sum(went.values())
     how = "" if count <= 1 or len(names) > 1 else f" {_times(count)}"
     back = " and came back" if came else ""
-    why = "a rolling restart" if is_restart else _why(kind, group.keys, tally)
+    why = "a rolling restart" if is_restart else _why(kind, group.keys, tally, are_several=_are_several(names))
     words = f"{_who(names)} {verb}{how}{back}" + (f": {why}" if why else "")
     sure = all(each.sure for each in group.keys)
     advice = "" if kind in _RESTARTS and not came else known.advice
     return CausePart(group.total, words, advice, kind, names, count, sure)
 
 
-def _why(kind: CauseKind, keys: Sequence[CauseKey], tally: CauseTally) -> str:
+def _are_several(names: Sequence[str]) -> bool:
+    return len(names) > 1 or names[0] == OTHERS
+
+
+def _why(kind: CauseKind, keys: Sequence[CauseKey], tally: CauseTally, *, are_several: bool) -> str:
     known = WORDS[kind]
     reasons = [key.reason for key in keys if key.reason and known.names_reason]
-    why = (reasons[0] if reasons else known.because).rstrip(". ")
+    because = known.of_several if are_several and known.of_several else known.because
+    why = (reasons[0] if reasons else because).rstrip(". ")
     why += seemingly(kind, sure=all(key.sure for key in keys))
-    details = tally.details(keys[0]) if keys and kind not in ARRIVALS else ""
+    shown = {tally.details(each) for each in keys} if kind not in ARRIVALS else set()
+    details = shown.pop() if len(shown) == 1 else tally.details(keys[0]) if shown and not are_several else ""
     return f"{why} ({details})" if why and details else why or details
 
 
@@ -153,7 +159,7 @@ def _who(names: Sequence[str]) -> str:
     if len(names) == 1:
         return names[0]
     more = ", …" if len(names) > _NAMES else ""
-    return f"{len(names)} members ({', '.join(names[:_NAMES])}{more})"
+    return f"{counted(len(names), 'member')} ({', '.join(names[:_NAMES])}{more})"
 
 
 def _refusals(tally: CauseTally) -> Iterator[str]:

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import Final, NamedTuple
 
 _SEPARATORS: Final = r"[\s,:;┊\-]*"
-_BAR: Final = re.compile(r"\s*[|│¦]?[\s:]*")
+_BAR: Final = re.compile(r"\s*(?:[|│¦]|-(?=\s))?[\s:]*")
 
 
 class Cell(NamedTuple):

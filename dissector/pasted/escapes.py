@@ -48,7 +48,7 @@ def decoded_escapes(text: str, *, wide: bool = False, narrow: bool = False) -> b
     encoding = "latin-1" if narrow else "utf-8"
     if "\\" not in text:
         return text.encode(encoding, "replace")
-    if _HASKELL.search(text):
+    if _HASKELL.search(text) or _has_decimals(text):
         text = _DECIMAL.sub(lambda found: f"\\x{int(found[1]) & 255:02x}", text)
     made = bytearray()
     at = 0
@@ -57,6 +57,12 @@ def decoded_escapes(text: str, *, wide: bool = False, narrow: bool = False) -> b
         made += _escaped(found, wide=wide)
         at = found.end()
     return bytes(made + text[at:].encode(encoding, "replace"))
+
+
+def _has_decimals(text: str) -> bool:
+    """Return whether numbers are decimal, as in Lua and OCaml: all have three digits, and one is no octal number."""
+    numbers = _DECIMAL.findall(text)
+    return all(len(each) == 3 for each in numbers) and any("8" in each or "9" in each for each in numbers)
 
 
 def _escaped(found: re.Match[str], *, wide: bool) -> bytes:

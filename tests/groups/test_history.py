@@ -1,5 +1,6 @@
 """Causes told apart by hand-made events: what one host sees, near misses, members that give no reason, loops."""
 
+import sys
 from typing import Any
 
 import pytest
@@ -7,6 +8,7 @@ import pytest
 from dissector.groups.causes import CauseKind
 from dissector.groups.group_event import Departure, GroupEvent, GroupFields
 from dissector.groups.history import GroupHistory
+from dissector.groups.tally import MAX_CAUSES
 from dissector.groups.verdict import verdict
 from dissector.protocol.schema.api_keys import ApiKey
 from dissector.protocol.schema.error_codes import ErrorCode
@@ -72,7 +74,7 @@ def test_a_leader_is_told_who_came_and_who_went_elsewhere() -> None:
     assert "it left or was removed: its own exchanges are not in this capture" in told.sentence()
 
 
-@pytest.mark.parametrize(("at", "kind"), [(11.5, CauseKind.SESSION_TIMEOUT), (2.5, CauseKind.GONE)])
+@pytest.mark.parametrize(("at", "kind"), [(11.5, CauseKind.SESSION_TIMEOUT), (2.5, CauseKind.DROPPED)])
 def test_a_removed_member_was_silent_or_the_cause_is_not_its_silence(at: float, kind: CauseKind) -> None:
     told = Told()
     told.join(1, "a", 1)
@@ -99,7 +101,7 @@ def test_a_connection_that_closed_before_is_a_crash(closed: float, kind: CauseKi
     assert told.causes() == [(kind, "b", True)]
 
 
-@pytest.mark.parametrize(("took", "kind"), [(30, CauseKind.REBALANCE_TIMEOUT), (20, CauseKind.GONE)])
+@pytest.mark.parametrize(("took", "kind"), [(30, CauseKind.REBALANCE_TIMEOUT), (20, CauseKind.DROPPED)])
 def test_a_member_that_the_others_waited_for_was_too_late(took: float, kind: CauseKind) -> None:
     """It was heard a second before, so it was not silent; but they waited as long as a member may take, or not."""
     told = Told()
@@ -169,3 +171,111 @@ def test_a_loop_counts_however_few_generations_are_kept() -> None:
     told = leaves(40, 60, most=3)
     assert (len(told.history.rebalances), told.history.tally.count) == (3, 80)
     assert "b left 40 times and came back: consumer poll timeout has expired" in told.sentence()
+
+
+def test_a_member_whose_exchanges_are_there_is_not_said_to_be_elsewhere() -> None:
+    told = Told()
+    told.join(1, "a", 1)
+    told.beat(2, "a", 1)
+    told.beat(2.5, "a", 1, ErrorCode.UNKNOWN_MEMBER_ID)
+    told.join(2.6, "a", 3, member="a-new-id")
+    assert "not in this capture" not in told.sentence()
+    assert "a is no member any more and came back: the capture does not show why (its last heart" in told.sentence()
+
+
+def test_what_several_members_did_is_told_in_the_plural() -> None:
+    told = Told()
+    told.join(1, "a", 1, "a b c", done=2)
+    told.join(1.2, "b", 1, done=2)
+    told.join(1.4, "c", 1, done=2)
+    told.leave(4, "b")
+    told.join(4.5, "a", 2, "a c")
+    told.join(4.4, "c", 2, done=4.5)
+    told.leave(7, "c")
+    told.join(7.5, "a", 3, "a")
+    assert "2 members (b, c) left: their consumers were closed" in told.sentence()
+
+
+def join_of(at: int, **said: Any) -> GroupEvent:
+    fields = {"client": "app", "member": f"m{at}", "now": 1, **said}
+    client = fields.pop("client")
+    return GroupEvent(
+        ApiKey.JOIN_GROUP, client, fields.pop("host", "10.0.0.1"), 1, at * SECOND, at * SECOND + 1,
+        GroupFields("billing", **LIMITS, **fields),
+    )  # fmt: skip
+
+
+def loop_of(at: int) -> list[GroupEvent]:
+    heard = GroupFields("billing", f"m{at}", generation=2 * at + 1, error=ErrorCode.UNKNOWN_MEMBER_ID)
+    beat = GroupEvent(ApiKey.HEARTBEAT, "app", "10.0.0.1", 1, at * SECOND + 9, at * SECOND + 10, heard)
+    return [join_of(at, now=2 * at + 1), beat]
+
+
+@pytest.mark.parametrize(
+    "events",
+    [
+        lambda at: [join_of(at)],
+        lambda at: [join_of(at, client=f"app-{at}")],
+        lambda at: [join_of(at, host=f"host-{at}")],
+        lambda at: [join_of(at, client=f"app-{at}", instance=f"pod-{at}")],
+        lambda at: [join_of(at, client=f"app-{at}", now=at + 1)],
+        loop_of,
+    ],
+    ids=["one client id", "client ids", "hosts", "instance ids", "generations", "loops"],
+)
+def test_an_event_costs_the_same_however_many_members_there_are(events: Any) -> None:
+    """Counted in function calls and lines, not by a clock."""
+
+    def cost(count: int) -> int:
+        history, steps = GroupHistory("billing", hears_all=True), 0
+
+        def trace(*_: object) -> Any:
+            nonlocal steps
+            steps += 1
+            return trace
+
+        before = sys.gettrace()
+        sys.settrace(trace)
+        try:
+            for row, event in enumerate(each for at in range(count) for each in events(at)):
+                history.add(row, event)
+        finally:
+            sys.settrace(before)
+        return steps
+
+    assert cost(1_200) < 3 * cost(600)
+
+
+def test_causes_beyond_those_counted_one_by_one_count_once() -> None:
+    told = Told()
+    for at in range(1, MAX_CAUSES + 51):
+        told.join(at, f"app-{at}", at)
+    tally = told.history.tally
+    assert len(told.history.rebalances) == MAX_CAUSES + 50
+    for each in list(told.history.rebalances):
+        assert each.cause is not None
+    tally.take_back(told.history.rebalances[-1])
+    tally.decided(told.history.rebalances[-1])
+    assert sum(tally.causes.values()) == tally.count
+
+
+@pytest.mark.parametrize(("sent", "noted"), [(11.0, 1), (9.5, 0)])
+def test_a_generation_that_goes_back_is_told(sent: float, noted: int) -> None:
+    """A response that was asked for before may come late; a later one is of another group of this name."""
+    told = Told()
+    told.join(1, "a", 6)
+    told.join(9, "a", 7, "a", done=10)
+    told.join(sent, "b", 1, "b", done=12)
+    notes = told.history.rebalances[-1].noted
+    words = "got generation 1, after 7: another group of this name, or a new one"
+    assert [(each.member, each.words) for each in notes] == [("b", words)] * noted
+
+
+def test_a_member_that_was_heard_while_the_others_rejoined_has_no_negative_silence() -> None:
+    told = Told()
+    of_two(told)
+    told.join(10, "c", 2, done=12)
+    told.beat(11, "b", 1)
+    told.join(10.5, "a", 2, "a c", done=12)
+    [removal] = told.history.rebalances[-1].removals
+    assert removal.details == "its last heartbeat came only 0 ms before"

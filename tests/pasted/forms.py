@@ -198,6 +198,8 @@ FORMS: Final[dict[str, Writer]] = {
     "a dump in a table": lambda data: "| offset | bytes |\n|---|---|\n" + dump("| {at:04x} | {hex} |")(data),
     "strace -e write": lambda data: f'write(7, "\\0\\0"..., {len(data)}) = {len(data)}\n' + dump(" | {at:05x}  {half:<48}  {text:<16} |")(data),
     "ngrep -x": lambda data: "T 10.0.0.1:40001 -> 10.0.0.2:9092 [AP] #4\n" + dump("  {half:<48}    {text}")(data),
+    "OpenSSL": dump("{at:04x} - {dash:<47}   {text}"),
+    "Visual Studio": dump("0x000001D4F2A3{at:04X}  {hex:<47}  {text}"),
     "Burp": dump("{at:8x}\t{hex:<47}\t{text}"),
     # Hex.
     "bare": lambda data: data.hex(),
@@ -214,6 +216,7 @@ FORMS: Final[dict[str, Writer]] = {
     "in JSON": lambda data: json.dumps({"ts": 1790000000, "level": "debug", "payload": data.hex()}),
     "in CSV": lambda data: f"time,size,payload\n2026-11-26T10:15:30Z,{len(data)},{data.hex()}\n",
     "in a log": lambda data: f"2026-11-26 10:15:30,123 [main] DEBUG wire - >> {data.hex(' ')} ({len(data)} bytes)",
+    "librdkafka": lambda data: f"%7|1714550400.000|SEND|rdkafka#producer-1| [thrd:main]: Sent {data.hex()}",
     "Buffer": lambda data: f"<Buffer {data.hex(' ')}>",
     "bytes.fromhex": lambda data: f'data = bytes.fromhex("{data.hex(" ")}")',
     "fields with comments": lambda data: "\n".join(f"{data[at : at + 4].hex(' ')}  // field {at}: 17" for at in range(0, len(data), 4)),
@@ -230,6 +233,7 @@ FORMS: Final[dict[str, Writer]] = {
     "tcp.payload of JSON": lambda data: json.dumps([{"_source": {"layers": {"tcp": {"tcp.srcport": "40001", "tcp.dstport": "9092", "tcp.payload": data.hex(":")}}}}], indent=2),
     "tcp.payload of PDML": lambda data: f'<field name="tcp.srcport" showname="Source Port: 40001" size="2" pos="34" show="40001" value="9c41"/>\n<field name="tcp.payload" showname="TCP payload ({len(data)} bytes)" size="{len(data)}" pos="66" show="{data.hex(":")}" value="{data.hex()}"/>',
     # Lists of numbers.
+    "Go in a log of librdkafka": lambda data: f"%7|1714550400.000|SEND|rdkafka#producer-1| [thrd:main]: Sent [{' '.join(map(str, data))}]",
     "0x list": lambda data: ", ".join(f"0x{b:02x}" for b in data),
     "0X list of C#": lambda data: "new byte[] { " + ", ".join(f"0x{b:02X}" for b in data) + " };",
     "C array": lambda data: f"unsigned char buf[{len(data)}] = {{\n{wrapped([f'0x{b:02x}' for b in data], 12)}\n}};\nunsigned int buf_len = {len(data)};",
@@ -253,6 +257,7 @@ FORMS: Final[dict[str, Writer]] = {
     "binary numbers": lambda data: "[" + ", ".join(f"0b{b:08b}" for b in data) + "]",
     "a number a line": lambda data: "\n".join(f"{b}," for b in data),
     # Strings.
+    "Lua": lambda data: '"' + "".join(f"\\{b:03d}" if not 0x20 <= b < 0x7F or b in b"\"\\" else chr(b) for b in data) + '"',
     "x escapes": lambda data: c_string(data, always=True),
     "Python": lambda data: repr(data),
     "bytearray": lambda data: repr(bytearray(data)),

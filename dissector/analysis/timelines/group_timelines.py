@@ -79,6 +79,7 @@ class GroupTimelines:
             if history is None or not history.rebalances:
                 continue
             timeline.verdict = verdict(history).sentence
+            timeline.rename(history.names, history.members)
             phases = self._phases.get(name, {})
             for each in history.rebalances:
                 if each.number in phases:
@@ -114,7 +115,7 @@ class GroupTimelines:
     def _advance(self, timeline: Timeline, number: object, title: str) -> None:
         """Begin a phase if this generation or epoch is new."""
         known = self._phases.setdefault(timeline.name, {})
-        if isinstance(number, int) and number > max((0, *known)):
+        if isinstance(number, int) and number > next(reversed(known), 0):
             known[number] = timeline.begin(title)
 
     def _join(self, exchange: Exchange, timeline: Timeline) -> None:

@@ -59,12 +59,20 @@ class Timeline:
     left_out: int = 0
     """Events beyond `MAX_EVENTS`."""
     _members: dict[str, str] = field(default_factory=dict, repr=False)
+    _joined: list[str] | None = field(default=None, repr=False)
     _kept: int = field(default=0, repr=False)
 
     @property
     def members(self) -> list[str]:
-        """The members, in the order of their first events."""
-        return list(dict.fromkeys(self._members.values()))
+        """The members, in the order of their first events; those that joined, where the group's history is known."""
+        return list(dict.fromkeys(self._members.values())) if self._joined is None else self._joined
+
+    def rename(self, names: Mapping[str, str], joined: list[str]) -> None:
+        """Take the names of the group's history, by member id: who comes back has another id, and the name it had."""
+        renamed = {name: names[each] for each, name in self._members.items() if each in names}
+        for phase in self.phases:
+            phase.events = [each._replace(member=renamed.get(each.member, each.member)) for each in phase.events]
+        self._joined = joined
 
     @property
     def events(self) -> list[TimelineEvent]:

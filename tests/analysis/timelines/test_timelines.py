@@ -66,6 +66,17 @@ def test_each_generation_and_epoch_has_a_cause(name: str, causes: list[str]) -> 
         assert cause.endswith(end), found
 
 
+def test_a_member_that_comes_back_has_the_name_that_the_verdict_gives_it() -> None:
+    capture = Capture([str(PCAPS / "groups" / "poll-timeout.pcapng.gz")])
+    with capture:
+        for _ in capture.read():
+            pass
+        [group] = timelines_of(capture).groups
+    assert group.members == ["worker-a", "worker-b"]
+    assert {event.member for event in group.events} == {"worker-a", "worker-b"}
+    assert "worker-a left 10 times and came back" in group.verdict
+
+
 def test_members_that_an_admin_removes_leave_a_cooperative_group() -> None:
     with opened("java-cooperative") as capture:
         [group] = timelines_of(capture).groups
