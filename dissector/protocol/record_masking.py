@@ -127,8 +127,10 @@ def masked_unread(data: bytes) -> bytes:
 
 
 def _packed_masks(data: bytes) -> list[Mask]:
-    """Return the compressed sections of batches that begin in bytes, as far as they are there, if they show texts."""
+    """Return the compressed sections of batches that begin in bytes, as far as they are there, if they show texts; not
+    those that are whole and have no secret."""
     found: list[Mask] = []
+    budget = frame_budget()
     texts = dict.fromkeys((_TEXT, _LONG_TEXT), -1)  # where the next one of each is
     at = data.find(_MAGIC, MAGIC_AT)
     while 0 <= at < len(data) - (HEADER.size - MAGIC_AT):
@@ -141,7 +143,10 @@ def _packed_masks(data: bytes) -> list[Mask]:
                 text = form.search(data, section)
                 texts[form] = len(data) if text is None else text.start()
             if texts[form] < end:
-                found.append(Mask(section, end))
+                batch = Batch.read(data[start:end])
+                is_there = len(batch.data) == LOG_OVERHEAD + head.batch_length and batch.crc_valid
+                if not is_there or _masked_batch(batch, budget) is not None:
+                    found.append(Mask(section, end))
                 at = end
         at = data.find(_MAGIC, at + 1)
     return found
