@@ -8,7 +8,7 @@ import re
 from typing import Final
 
 _NAME: Final = re.compile(
-    r"passw|pass[ -~]?phrase|secret|credential|jaas|(?:auth|user)[ -~]?info|signature"
+    r"passw|pass[ -~]?phrase|secret(?!ar[iy])|credential|jaas|auth[ -~]?(?:user[ -~]?)?info|signature"
     r"|(?:private|api|access|encryption|signing|session|shared|master|account|storage|keystore)[ -~]?key"
     r"|(?:^|[._-])(?:pwd|pass|pin|sas)$|(?:^|[._-]|access|refresh|bearer|auth|id)tokens?(?:$|[._-])|authorization|cookie"
     r"|(?-i:[a-z0-9]Tokens?(?![a-z]))",
