@@ -35,6 +35,7 @@ from dissector.protocol.wire import WireError
 _CRC_SIZE: Final = 4
 _MAGIC: Final = b"\x02"
 _MOST_ATTRIBUTES: Final = 0x80
+_MOST_OFFSETS: Final = 1 << 48
 _READABLE: Final = (CompressionType.SNAPPY, CompressionType.LZ4)
 """Codecs that leave texts as they are where they are new."""
 _TEXT: Final = re.compile(rb"[ -~]{6}")
@@ -137,7 +138,7 @@ def _packed_masks(data: bytes) -> list[Mask]:
         start = at - MAGIC_AT
         head = Batch.read(data[start : start + HEADER.size])
         section, end = start + HEADER.size, min(len(data), start + LOG_OVERHEAD + head.batch_length)
-        if head.batch_length >= LEAST_SIZE[2] and head.codec and 0 < head.attributes < _MOST_ATTRIBUTES:
+        if _is_compressed(head):
             form = _text_of(head.codec)
             if texts[form] < section:
                 text = form.search(data, section)
@@ -150,6 +151,12 @@ def _packed_masks(data: bytes) -> list[Mask]:
                 at = end
         at = data.find(_MAGIC, at + 1)
     return found
+
+
+def _is_compressed(head: Batch) -> bool:
+    """Whether a header is one of a compressed batch, and hardly other bytes: no log has offsets as large as texts."""
+    is_batch = head.batch_length >= LEAST_SIZE[2] and 0 <= head.base_offset < _MOST_OFFSETS
+    return is_batch and head.codec > 0 and 0 < head.attributes < _MOST_ATTRIBUTES
 
 
 def _shows_text(section: bytes, codec: int) -> bool:

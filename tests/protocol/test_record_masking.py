@@ -230,3 +230,14 @@ def test_pieces_of_the_metadata_log_are_masked_where_they_are_cut(resource: str,
     values = {"name": "alice", "salt": HIDDEN, "stored_key": HIDDEN, "server_key": HIDDEN, "mechanism": 2}
     data = b"xx" + bytes([1, 11, 0]) + write("UserScramCredentialRecord", 0, values)
     assert HIDDEN[:6] not in masked_unread(data[: len(data) - cut])
+
+
+def test_what_is_around_a_2_is_no_batch_if_its_offset_would_be_of_text() -> None:
+    batch = batch_bytes({"records": RECORDS, "attributes": 2})[:-20]
+    assert HIDDEN[:6] not in masked_unread(batch)
+    plain = batch_bytes({"records": RECORDS[2:] * 9, "attributes": 2})[:-20]
+    assert masked_unread(plain) != plain
+    for offset in (b"teapot, ", (1 << 48).to_bytes(8, "big")):
+        assert masked_unread(offset + plain[8:]) == offset + plain[8:]
+    largest = ((1 << 48) - 1).to_bytes(8, "big")
+    assert masked_unread(largest + plain[8:]) != largest + plain[8:]
