@@ -212,7 +212,8 @@ def _of_other_topics(messages: Messages) -> Messages:
     frames = messages.frames
     is_other = ~name_metadata_log(frames.addresses, frames.sizes)
     for place in np.flatnonzero(~is_other).tolist():
-        is_other[place] = is_of_other_topics(frames.data(place), messages.layout, EMPTY_CONTEXT)
+        data = frames.data(place)
+        is_other[place] = is_of_other_topics(data, messages.layout, len(data), EMPTY_CONTEXT, is_whole=True)
     some = np.flatnonzero(is_other)
     return messages if len(some) == len(frames) else messages._replace(at=messages.at[some], frames=frames.at(some))
 

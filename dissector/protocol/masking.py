@@ -5,7 +5,8 @@ Invariants:
     bytes behind its last field keeps its header and the fields that surely are what they seem to be
     (`masked_reasons.first_fields`); one with fields that no schema has, or whose layout is a guess, its header alone;
   * on a connection that may have secrets, the same is true of all messages: a wrong size prefix makes the login a part
-    of its neighbor. Where a login is not to be expected (`index.secrecy`), the fields before a cut are shown;
+    of its neighbor. Up to four bytes behind the last field are that neighbor's size, and shown until it is known that
+    there is a login. Where a login is not to be expected (`index.secrecy`), the fields before a cut are shown;
   * why a message was not read to its end is never masked (`masked_reasons.reasons_of`): where, what was expected, what
     came, how many bytes there are;
   * a header with an API, a version and a client id is one: no token of a login reads so. PLAIN is (RFC 4616, 2)
@@ -33,7 +34,7 @@ from dissector.protocol.embedded.secrets import (
     may_hold_secrets,
 )
 from dissector.protocol.embedded.topics import RECORDS_FIELDS
-from dissector.protocol.masked_reasons import UNREAD, first_fields, reasons_of
+from dissector.protocol.masked_reasons import TRAILING, UNREAD, first_fields, reasons_of
 from dissector.protocol.message import (
     ONLY_HEADER,
     PREFIX,
@@ -101,7 +102,7 @@ def _mask_fields(data: bytes, size: int, layout: MessageLayout, end: int, contex
     if layout.unread is not None and _may_be_secret(layout.unread, data, context):
         return _masked_whole(data, layout, end)
     holds = may_hold_secrets(layout.body, data, context) and not (
-        is_whole and is_of_other_topics(data, layout, context)
+        is_of_other_topics(data, layout, end, context, is_whole=is_whole)
     )
     if not layout.token and not holds:
         if context.may_have_secrets:
@@ -140,7 +141,9 @@ def _of_other_api(
         return MaskedFrame(data, layout, decoded)
     traced = trace(data, layout, end, context)
     start = min((child.start for child in traced.tree.children if child.type == UNPARSED), default=end)
-    is_surplus = bool(decoded.body) and len(data) - start <= PREFIX and is_clean(_explained(traced.tree))
+    is_surplus = TRAILING in codes and len(data) - start <= PREFIX and is_clean(_explained(traced.tree))
+    if is_whole and is_surplus and not context.has_secrets:
+        return MaskedFrame(data, layout, decoded)
     if (is_whole and not is_surplus) or (not is_whole and context.may_cut_secrets):
         return _masked_behind_first_fields(data, layout, end, traced)
     reasons = reasons_of(traced.findings)

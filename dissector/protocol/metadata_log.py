@@ -22,6 +22,7 @@ from dissector.protocol.embedded.secrets import (
     may_name_metadata_log,
 )
 from dissector.protocol.embedded.topics import CLUSTER_METADATA, INTERNAL_TOPICS, RECORDS_FIELDS, control_record
+from dissector.protocol.masked_reasons import is_of_end
 from dissector.protocol.message import Decoded, MessageLayout, read
 from dissector.protocol.records.batch import Batch, read_records
 from dissector.protocol.records.entries import RecordsEntryKind, split_entries
@@ -50,15 +51,22 @@ def without_secrets(data: bytes, layout: MessageLayout, context: DecodingContext
     return decoded
 
 
-def is_of_other_topics(data: bytes, layout: MessageLayout, context: DecodingContext) -> bool:
-    """Whether a whole message with records was read to its end, and neither its topics nor those of its request may be
-    the metadata log. What looks like the log's name is in its records then."""
+def is_of_other_topics(
+    data: bytes, layout: MessageLayout, end: int, context: DecodingContext, *, is_whole: bool
+) -> bool:
+    """Whether a message with records was read to its end, or as far as it is there, and neither its topics nor those of
+    its request may be the metadata log. What looks like the log's topic id is in its records, or is numbers, then."""
     if layout.body not in CARRIERS_BY_NAME or layout.unread is not None or context.fetches_metadata:
         return False
-    decoded = read(data, layout)
-    if decoded.findings or decoded.rest or not _are_clean(decoded.header, decoded.body, has_times=False):
+    decoded = read(data, layout, end)
+    if is_whole and (decoded.findings or decoded.rest):
         return False
-    return not may_name_metadata_log(decoded.body.get(RECORDS_FIELDS[layout.body].partition(".")[0]))
+    if not is_whole and (CLUSTER_METADATA.encode() in data or not all(map(is_of_end, decoded.findings))):
+        return False
+    body = decoded.body or decoded.partial
+    topics = body.get(RECORDS_FIELDS[layout.body].partition(".")[0])
+    is_there = is_whole or bool(topics)
+    return is_there and _are_clean(decoded.header, body, has_times=False) and not may_name_metadata_log(topics)
 
 
 def _list(values: object) -> list[dict[str, bytes]]:

@@ -35,6 +35,7 @@ from dissector.protocol.wire import WireError
 _CRC_SIZE: Final = 4
 _MAGIC: Final = b"\x02"
 _MOST_ATTRIBUTES: Final = 0x80
+_MOST_OFFSETS: Final = 1 << 48
 _READABLE: Final = (CompressionType.SNAPPY, CompressionType.LZ4)
 """Codecs that leave texts as they are where they are new."""
 _TEXT: Final = re.compile(rb"[ -~]{6}")
@@ -127,24 +128,35 @@ def masked_unread(data: bytes) -> bytes:
 
 
 def _packed_masks(data: bytes) -> list[Mask]:
-    """Return the compressed sections of batches that begin in bytes, as far as they are there, if they show texts."""
+    """Return the compressed sections of batches that begin in bytes, as far as they are there, if they show texts; not
+    those that are whole and have no secret."""
     found: list[Mask] = []
+    budget = frame_budget()
     texts = dict.fromkeys((_TEXT, _LONG_TEXT), -1)  # where the next one of each is
     at = data.find(_MAGIC, MAGIC_AT)
     while 0 <= at < len(data) - (HEADER.size - MAGIC_AT):
         start = at - MAGIC_AT
         head = Batch.read(data[start : start + HEADER.size])
         section, end = start + HEADER.size, min(len(data), start + LOG_OVERHEAD + head.batch_length)
-        if head.batch_length >= LEAST_SIZE[2] and head.codec and 0 < head.attributes < _MOST_ATTRIBUTES:
+        if _is_compressed(head):
             form = _text_of(head.codec)
             if texts[form] < section:
                 text = form.search(data, section)
                 texts[form] = len(data) if text is None else text.start()
             if texts[form] < end:
-                found.append(Mask(section, end))
+                batch = Batch.read(data[start:end])
+                is_there = len(batch.data) == LOG_OVERHEAD + head.batch_length and batch.crc_valid
+                if not is_there or _masked_batch(batch, budget) is not None:
+                    found.append(Mask(section, end))
                 at = end
         at = data.find(_MAGIC, at + 1)
     return found
+
+
+def _is_compressed(head: Batch) -> bool:
+    """Whether a header is one of a compressed batch, and hardly other bytes: no log has offsets as large as texts."""
+    is_batch = head.batch_length >= LEAST_SIZE[2] and 0 <= head.base_offset < _MOST_OFFSETS
+    return is_batch and head.codec > 0 and 0 < head.attributes < _MOST_ATTRIBUTES
 
 
 def _shows_text(section: bytes, codec: int) -> bool:

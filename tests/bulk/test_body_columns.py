@@ -58,7 +58,7 @@ def test_a_message_that_claims_more_bytes_than_it_has_parts_no_others() -> None:
         assert len(kinds) == len(set(kinds))
 
 
-NEAR_SECRETS = replace(EMPTY_CONTEXT, may_have_secrets=True, may_cut_secrets=True)
+NEAR_SECRETS = replace(EMPTY_CONTEXT, may_have_secrets=True, may_cut_secrets=True, has_secrets=True)
 UNKNOWN_TAG = b"\x01\x8f\x4e\x06secret"
 
 

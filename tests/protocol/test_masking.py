@@ -226,9 +226,20 @@ def test_bytes_that_are_no_more_than_the_size_of_another_message_hide_no_fields_
     for more in (b"x", b"1234"):
         data = with_size(METADATA, more)
         for context in (LOGIN, CUT_LOGIN):
-            found = masked(data, OF_METADATA, context)
+            found = masked(data, OF_METADATA, replace(context, has_secrets=True))
             check_masked_from(found, data, len(METADATA), OF_METADATA.body)
             assert words(found)[0].startswith("trailing-bytes: ")
+
+
+@pytest.mark.parametrize("more", [b"x", b"1234"])
+def test_such_bytes_are_shown_until_a_login_is_known(more: bytes) -> None:
+    empty = dissector.encode_request("ApiVersions", 0, {}, client_id="kcat-")
+    for whole, layout in ((METADATA, OF_METADATA), (empty, request_layout(ApiKey.API_VERSIONS, 0))):
+        for context in (LOGIN, CUT_LOGIN):
+            data = with_size(whole, more)
+            assert masked(data, layout, context).data == data
+            longer = with_size(whole, b"12345")
+            assert b"12345" not in masked(longer, layout, context).data
 
 
 def test_of_a_cut_message_without_secrets_the_fields_before_the_cut_are_shown_behind_a_harmless_request() -> None:

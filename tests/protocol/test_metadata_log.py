@@ -9,14 +9,20 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dissector.capture_session import Capture
+from dissector.exchange.metadata_fetches import fetches_metadata
 from dissector.exchange.model import ExchangeMessage
 from dissector.protocol import masking, metadata_log
+from dissector.protocol.codec.writer import write
 from dissector.protocol.embedded.context import EMPTY_CONTEXT
+from dissector.protocol.embedded.secrets import names_metadata_log
+from dissector.protocol.embedded.topics import CLUSTER_METADATA, CLUSTER_METADATA_ID
 from dissector.protocol.masking import mask_secrets
-from dissector.protocol.metadata_log import without_secrets
+from dissector.protocol.message import request_layout, response_layout
+from dissector.protocol.metadata_log import is_of_other_topics, without_secrets
 from dissector.protocol.records.batch import CRC_FROM, HEADER
 from dissector.protocol.records.entries import RecordsEntryKind, split_entries
 from tests.conftest import PCAPS
+from tools.fuzz.seeds import framed
 
 BODIES = ("FetchResponse", "FetchSnapshotResponse")
 CONTEXT = replace(EMPTY_CONTEXT, fetches_metadata=True, may_have_secrets=True)
@@ -73,6 +79,41 @@ def test_damage_with_right_checksums_hides_no_secret(number: int, places: list[t
 def test_other_topics_are_left_to_the_trace() -> None:
     message = responses()[0]
     assert without_secrets(message.data, message.layout, EMPTY_CONTEXT) is None
+
+
+@pytest.mark.parametrize("topic", ["orders", CLUSTER_METADATA])
+@pytest.mark.parametrize("version", [11, 16])
+def test_in_a_response_that_was_cut_numbers_are_no_id_of_the_log(topic: str, version: int) -> None:
+    """A high watermark of 0, error code 0 and 1 aborted transaction read like the log's topic id."""
+    by_id = {"topic_id": CLUSTER_METADATA_ID if topic == CLUSTER_METADATA else "5qmCrfuuTBeQg_yx_5kkAA"}
+    partition = {
+        "high_watermark": 0, "last_stable_offset": 0, "log_start_offset": 0,
+        "aborted_transactions": [{"producer_id": 7}], "records": b"teapot",
+    }  # fmt: skip
+    body = {"responses": [({"topic": topic} if version < 13 else by_id) | {"partitions": [partition]}]}
+    data = framed("response", 1, version, write("FetchResponse", version, body))
+    layout = response_layout(1, version, data)
+    is_public = topic == "orders"
+    for cut in range(3, 40):
+        end = len(data) - cut
+        is_other = is_of_other_topics(data[:end], layout, end, EMPTY_CONTEXT, is_whole=False)
+        assert is_other is is_public
+        found = mask_secrets(data[:end], len(data), layout, end, EMPTY_CONTEXT)
+        assert (found.data == data[:end]) is is_public
+    damaged = data[:-7] + b"\xff" * 7
+    assert not is_of_other_topics(damaged, layout, len(data), EMPTY_CONTEXT, is_whole=True)
+
+
+def test_in_a_request_that_was_cut_numbers_are_no_id_of_the_log() -> None:
+    for topic, is_log in (("orders", False), (CLUSTER_METADATA, True)):
+        partition = {"partition": 0, "current_leader_epoch": 0, "fetch_offset": 1}
+        values = {"topics": [{"topic": topic, "partitions": [partition] * 3}]}
+        data = framed("request", 1, 11, write("FetchRequest", 11, values))
+        assert names_metadata_log(data)
+        for cut in range(4, 40):
+            kept = data[:-cut]
+            message = ExchangeMessage(0, len(data), kept, len(kept), request_layout(1, 11, kept))
+            assert fetches_metadata(message) is is_log
 
 
 def test_a_large_response_is_left_to_the_trace(monkeypatch: pytest.MonkeyPatch) -> None:

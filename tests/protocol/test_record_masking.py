@@ -14,7 +14,7 @@ from dissector.protocol.embedded.context import EMPTY_CONTEXT
 from dissector.protocol.embedded.topics import CLUSTER_METADATA, CLUSTER_METADATA_ID
 from dissector.protocol.masking import mask_secrets
 from dissector.protocol.message import read, request_layout, response_layout
-from dissector.protocol.record_masking import masked_records
+from dissector.protocol.record_masking import masked_records, masked_unread
 from dissector.protocol.records.batch import Batch
 from dissector.protocol.records.entries import RecordsEntryKind, split_entries
 from dissector.protocol.records.from_json import batch_bytes, message_bytes
@@ -199,3 +199,45 @@ def test_fields_in_front_of_records_that_were_cut_are_shown() -> None:
         assert len(found) == kept
         if kept > first + len(whole):  # the first field is there: of it only the secrets are masked
             assert found[first : first + len(whole)] == masked_records(whole)
+
+
+@pytest.mark.parametrize("codec", range(1, 5))
+def test_of_a_frame_that_was_cut_whole_batches_without_secrets_are_shown(codec: int) -> None:
+    plain = batch_bytes({"records": RECORDS[2:], "attributes": codec})
+    secret = batch_bytes({"records": RECORDS, "attributes": codec})
+    assert masked_unread(plain + plain[:50]) == plain + plain[:50]
+    found = masked_unread(plain + secret + plain)
+    assert HIDDEN[:6] not in found
+    assert found[: len(plain)] == plain
+    assert found[-len(plain) :] == plain
+
+
+@pytest.mark.parametrize("head", [b"\0\x04\x02", b"\0\x0b\x02"])
+def test_pieces_of_users_records_are_no_records_of_the_metadata_log(head: bytes) -> None:
+    """Attributes, a timestamp and an offset, and the length of a key, may be as such a record begins."""
+    value = b'{"customer":"' + b"teapot no. 7 " * 200 + b'"}'
+    data = (head + b"\x10order-17\xb0\x20" + value + b"\0") * 3
+    assert masked_unread(data) == data
+
+
+@pytest.mark.parametrize("resource", ["1", "", "orders"])
+@pytest.mark.parametrize("cut", [0, 1, 6, 10])
+def test_pieces_of_the_metadata_log_are_masked_where_they_are_cut(resource: str, cut: int) -> None:
+    for name in ("ssl.key.password", "x"):
+        values = {"resource_type": 4, "resource_name": resource, "name": name, "value": HIDDEN.decode()}
+        data = b"xx" + bytes([1, 4, 0]) + write("ConfigRecord", 0, values)
+        assert HIDDEN[:6] not in masked_unread(data[: len(data) - cut])
+    values = {"name": "alice", "salt": HIDDEN, "stored_key": HIDDEN, "server_key": HIDDEN, "mechanism": 2}
+    data = b"xx" + bytes([1, 11, 0]) + write("UserScramCredentialRecord", 0, values)
+    assert HIDDEN[:6] not in masked_unread(data[: len(data) - cut])
+
+
+def test_what_is_around_a_2_is_no_batch_if_its_offset_would_be_of_text() -> None:
+    batch = batch_bytes({"records": RECORDS, "attributes": 2})[:-20]
+    assert HIDDEN[:6] not in masked_unread(batch)
+    plain = batch_bytes({"records": RECORDS[2:] * 9, "attributes": 2})[:-20]
+    assert masked_unread(plain) != plain
+    for offset in (b"teapot, ", (1 << 48).to_bytes(8, "big")):
+        assert masked_unread(offset + plain[8:]) == offset + plain[8:]
+    largest = ((1 << 48) - 1).to_bytes(8, "big")
+    assert masked_unread(largest + plain[8:]) != largest + plain[8:]

@@ -30,6 +30,9 @@ _RESOURCES: Final = frozenset(bytes([1 << bit]) for bit in range(7))
 """Types of resources with configs, and those that may come."""
 _LONGEST_NAME: Final = 1000
 _WORD: Final = re.compile(rb"[A-Za-z0-9_.-]+")
+_TEXT: Final = b" "
+"""The first character that is one."""
+_CONFIG: Final = re.compile(rb"[!-~]+")
 _LONGEST_KEY: Final = 63
 """Bytes of a header's key whose length takes one byte."""
 _LEAST: Final = 8
@@ -130,17 +133,26 @@ def _metadata_pieces(data: bytes) -> list[Mask]:
 
 
 def _has_names(data: bytes, at: int, is_config: bool) -> bool:
-    """Whether a text without controls stands where such a record has a name."""
-    if is_config:
-        if data[at : at + 1] not in _RESOURCES:
-            return False
-        at += 1 if data[at + 1 : at + 2] != b"\x01" else 2
+    """Whether texts without controls stand where such a record has names: of a config its resource's, which may be
+    empty, and its own, which may be cut."""
+    if not is_config:
+        name, at = _name(data, at)
+        return bool(name) and data[at : at + 1] < _TEXT  # a SCRAM mechanism by its number
+    if data[at : at + 1] not in _RESOURCES:
+        return False
+    resource, at = (b" ", at + 2) if data[at + 1 : at + 2] == b"\x01" else _name(data, at + 1)
+    return bool(resource) and _CONFIG.fullmatch(_name(data, at, is_cut=True)[0]) is not None
+
+
+def _name(data: bytes, at: int, *, is_cut: bool = False) -> tuple[bytes, int]:
+    """Return the text that stands there, and its end; an empty one if there is none."""
     try:
         size, at = uvarint(data, at)
     except WireError:
-        return False
+        return b"", at
     text = data[at : at + size - 1]
-    return 1 < size <= _LONGEST_NAME and len(text) == size - 1 and min(text) >= 0x20
+    is_there = 1 < size <= _LONGEST_NAME and (len(text) == size - 1 or is_cut) and min(text, default=0) >= 0x20
+    return (text, at + size - 1) if is_there else (b"", at)
 
 
 def _headers(data: bytes) -> list[Mask]:

@@ -8,8 +8,8 @@ import re
 from typing import Final
 
 _NAME: Final = re.compile(
-    r"passw|pass[ -~]?phrase|secret|credential|jaas|(?:auth|user)[ -~]?info|signature"
-    r"|(?:private|api|access|encryption|signing|session|shared|master|account|storage)[ -~]?key"
+    r"passw|pass[ -~]?phrase|secret(?!ar[iy])|credential|jaas|auth[ -~]?(?:user[ -~]?)?info|signature"
+    r"|(?:private|api|access|encryption|signing|session|shared|master|account|storage|keystore)[ -~]?key"
     r"|(?:^|[._-])(?:pwd|pass|pin|sas)$|(?:^|[._-]|access|refresh|bearer|auth|id)tokens?(?:$|[._-])|authorization|cookie"
     r"|(?-i:[a-z0-9]Tokens?(?![a-z]))",
     re.IGNORECASE | re.ASCII,
@@ -25,6 +25,7 @@ _STEMS: Final = (
             ("private", "key"), ("api", "key"), ("access", "key"), ("auth", "info"), ("user", "info"),
             ("encryption", "key"), ("signing", "key"), ("session", "key"), ("shared", "key"), ("master", "key"),
             ("account", "key"), ("storage", "key"),
+            ("keystore", "key"),
         )
         for between in ("", _ANY)
     ),

@@ -1,11 +1,11 @@
 """Secrets in JSON, as keys and values of records hold it: Connect's configs, events with tokens, requests' headers.
 
 A member is a secret if its name is one of a secret (`secret_names`), and no config of Kafka's that is public: a text or
-a number; of an array or an object all texts in it. So is the member ``value`` of an object that has such a name as its
-``name``, and the key of a session of Connect's workers (SessionKey of org.apache.kafka.connect.storage). In any other
-text of JSON these are: the password of a URL; what is assigned to such a name (``password=...``, as URLs and login
-modules do); what follows such a name as a header (``authorization: ...``); the same in JSON in that text. Text that is
-no JSON is the user's, and has no secrets here.
+a number; of an array or an object all texts in it. So is the member ``value``, or all that is in it, of an object that
+has such a name as its ``name``, and the key of a session of Connect's workers (SessionKey of
+org.apache.kafka.connect.storage). In any other text of JSON these are: the password of a URL; what is assigned to such
+a name (``password=...``, as URLs and login modules do); what follows such a name as a header (``authorization: ...``),
+in any line; the same in JSON in that text. Text that is no JSON is the user's, and has no secrets here.
 
 Invariants:
   * what is masked has as many bytes as before, and JSON stays JSON;
@@ -43,14 +43,19 @@ _CONTROL: Final = 5
 _NUMBER: Final = re.compile(rb"-?\d[\d.eE+-]*")
 _ESCAPE: Final = re.compile(rb"\\(?:u([0-9a-fA-F]{4})|(.))", re.DOTALL)
 _SHORT_ESCAPES: Final = {b"n": b"\n", b"t": b"\t", b"r": b"\r", b"b": b"\b", b"f": b"\f"}
-_MAY_HOLD: Final = re.compile(rb"[=:@{\[]")
+_MAY_HOLD: Final = re.compile(rb"[=:@{\[\\]")
+"""What a text with a secret has; it may be written as an escape, as Gson does with ``=``."""
 _USER: Final = re.compile(rb"://[^\s/?#@:\"]*:([^\s/?#\"]*)@")
 _CUT_USER: Final = re.compile(rb"://[^\s/?#@:\"]*:([^\s/?#\"@]+)\Z")
 _ORACLE: Final = re.compile(rb"oracle:[a-z0-9]{1,16}:[^\s/@\"]{0,128}/([^\s@]{1,128})@", re.IGNORECASE)
 _ASSIGNED: Final = re.compile(
-    rb"(?<![A-Za-z0-9_.-])([A-Za-z0-9_.-]+)\s*=\s*(?:\"((?:[^\"\\]|\\.)*)|'([^']*)|([^\s&;,\"')]+))"
+    rb"(?<![A-Za-z0-9_.-])([A-Za-z0-9_.-]+)\s*=\s*"
+    rb"(?:\"((?:[^\"\\]|\\.)*)|'((?:[^'\\]|\\.)*)|\{((?:[^}]|\}\})*)|([^\s&;,\"')]+))",
+    re.DOTALL,
 )
-_HEADER: Final = re.compile(rb"\s*([A-Za-z0-9_-]+):\s*(\S.*)", re.DOTALL)
+"""Quoted as login modules have it, or in braces as ODBC does."""
+_HEADER: Final = re.compile(rb"\s*([A-Za-z0-9_.-]+):\s*(\S.*)", re.DOTALL)
+_LINE: Final = re.compile(rb"^[ \t]*([A-Za-z0-9_.-]+):[ \t]*([^\s][^\r\n]*)", re.MULTILINE)
 _NAMING: Final = frozenset(("name", "key", "config_name", "configname", "header", "field"))
 """Members that say what the member `_VALUE` is of."""
 _VALUE: Final = "value"
@@ -100,11 +105,15 @@ class _Level:
     values: list[Mask] = field(default_factory=list)
     """The members `_VALUE`."""
     keys: list[Mask] = field(default_factory=list)
+    in_values: list[Mask] = field(default_factory=list)
+    """What is in arrays and objects that are members `_VALUE`."""
+    of_value: list[Mask] | None = None
+    """`in_values` of the object whose member `_VALUE` it is, or is in."""
 
     def masks(self) -> list[Mask]:
         """What is known to be secret only at its end."""
         of_session = self.keys if self.names >= SESSION_KEY else []
-        return (self.values if self.names_secret else []) + of_session
+        return (self.values + self.in_values if self.names_secret else []) + of_session
 
 
 class _Levels:
@@ -121,7 +130,8 @@ class _Levels:
             self._deeper += 1
         else:
             level = self.open[-1]
-            self.open.append(_Level(level.is_secret or _is_secret(level.name)))
+            of_value = level.in_values if (level.name or "").lower() == _VALUE else level.of_value
+            self.open.append(_Level(level.is_secret or _is_secret(level.name), of_value=of_value))
         return []
 
     def close(self) -> list[Mask]:
@@ -198,6 +208,8 @@ class _Search:
             level.values.append(mask)
         elif name == "key":
             level.keys.append(mask)
+        if level.of_value is not None and name not in _PUBLIC:
+            level.of_value.append(mask)
         if _MAY_HOLD.search(text):
             found += self._of_text(text, start, depth)
 
@@ -225,6 +237,9 @@ class _Search:
         header = _HEADER.fullmatch(text)
         if header is not None and is_secret_member(header[1].decode("latin-1")):
             found.append(Mask(*header.span(2)))
+        elif b"\n" in text:
+            lines = (each for each in _LINE.finditer(text) if is_secret_member(each[1].decode("latin-1")))
+            found += (Mask(*each.span(2)) for each in lines)
         if _START.search(text) is not None:
             found += self.masks(text, depth + 1) if depth < DEEPEST else [Mask(0, len(text))]
         return found
@@ -235,6 +250,8 @@ def _add_number(level: _Level, start: int, end: int, found: list[Mask]) -> None:
         found.append(Mask(start, end, number=True))
     elif (level.name or "").lower() == _VALUE:
         level.values.append(Mask(start, end, number=True))
+    elif level.of_value is not None:
+        level.of_value.append(Mask(start, end, number=True))
 
 
 def _is_secret(name: str | None) -> bool:

@@ -88,7 +88,7 @@ static int has_needless_escape(const uint8_t *data, int64_t size) {
     if (data[at + 1] != 'u' || data[at + 2] != '0' || data[at + 3] != '0') continue;
     int high = data[at + 4] - '0', low = data[at + 5];
     int digit = low <= '9' ? low - '0' : (low | FOLD) - 'a' + 10, code = high << 4 | digit;
-    if (high >= 2 && high <= 7 && digit >= 0 && digit < 16 && (is_letter((uint8_t)code) || code == '.' || code == '_' || code == '-'))
+    if (high >= 2 && high <= 7 && digit >= 0 && digit < 16 && (is_letter((uint8_t)code) || memchr(".-_:/@", code, 6)))
       return 1;
   }
   return 0;

@@ -42,6 +42,13 @@ SECRETS = [
     {"headers": [f"Authorization: Bearer {HIDDEN}", f"Cookie: {HIDDEN}"]},
     {"a": json.dumps({"b": json.dumps({"c": [{"clientSecret": HIDDEN}]}), "é\n": 1})},
     [{"sessionToken": HIDDEN}],
+    {"ssl.keystore.key": HIDDEN},
+    {"value.converter.basic.auth.user.info": f"u:{HIDDEN}", "authUserInfo": HIDDEN, "authInfo": HIDDEN},
+    {"config": f"a.b.PlainLoginModule required password='it\\'s;{HIDDEN}';"},
+    {"connection.url": f"jdbc:sqlserver://db;user=u;password={{a;b{HIDDEN}}};encrypt=true"},
+    {"raw": f"GET / HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {HIDDEN}\r\n\r\n"},
+    {"yaml": f"db:\n  password: {HIDDEN}\n  user: u", "properties": f"a: b\nssl.key.password: {HIDDEN}"},
+    {"headers": [{"name": "Cookie", "value": [HIDDEN]}, {"value": {"of": [HIDDEN]}, "key": "x-api-key"}]},
 ]
 
 
@@ -51,7 +58,13 @@ SECRETS = [
 def test_secrets_are_masked_and_the_rest_is_shown(value: object, indent: int | None, before: bytes) -> None:
     raw = before + json.dumps(value, indent=indent).encode()
     found = masked(raw)
-    assert found == raw.replace(HIDDEN.encode(), b"*" * len(HIDDEN)) or b"required" in raw or b"Bearer" in raw
+    assert (
+        found == raw.replace(HIDDEN.encode(), b"*" * len(HIDDEN))
+        or b"required" in raw
+        or b"Bearer" in raw
+        or b"a;b" in raw
+        or b"u:" in raw
+    )
     assert HIDDEN.encode() not in found
     json.loads(found[len(before) :])
     assert secret_marks().is_near(raw)
@@ -66,6 +79,16 @@ def test_secrets_are_masked_however_deep_they_are() -> None:
 def test_an_escaped_name_is_the_same_name() -> None:
     raw = b'{"p\\u0061ssword": "hunter2"}'
     assert masked(raw) == b'{"p\\u0061ssword": "*******"}'
+    assert secret_marks().is_near(raw)
+
+
+@pytest.mark.parametrize("raw", [
+    rb'{"text":"password\u003dhUnTeR2"}', rb'{"text":"password\u003d\u0027hUnTeR2\u0027"}',
+    rb'{"url":"https\u003a\u002f\u002fbob\u003ahUnTeR2\u0040example.com"}',
+    rb'{"text":"a\u0026password\u003dhUnTeR2\u0026b"}',
+])  # fmt: skip
+def test_signs_may_be_escaped(raw: bytes) -> None:
+    assert masked(raw) == raw.replace(b"hUnTeR2", b"*" * 7)
     assert secret_marks().is_near(raw)
 
 
@@ -84,9 +107,12 @@ def test_what_is_masked_stays_json_as_far_as_it_was(raw: bytes, shown: bytes) ->
 @pytest.mark.parametrize("raw", [
     b"password=hunter2", b"the password is hunter2", b'{"text": "the password is hunter2"}',
     b'{"total_tokens": 123, "passenger": "x", "compass": "y", "author": "z", "keyboard": 1}',
+    b'{"Secretary": "s", "secretariat": "t", "user_info": {"name": "Ann"}, "userInfo": "x", "author.info": "y"}',
     b'{"url": "https://example.com/a:b@c", "mail": "mailto:bob@example.com", "at": "12:30@home"}',
     b'{"field": "password", "type": "string"}', b'{"password": null, "secret": true}', b'{"key": "k", "value": "v"}',
     b'{"name": "topics", "value": "orders"}', b'{"algorithm": "x", "key": "y"}', b"", b"{", b'"', b"[[[", b'{"":""}',
+    b'{"name": "topics", "value": ["orders", {"a": 1}]}', b'{"text": "a=b\\nthe password: is\\nx: y"}',
+    b'{"text": "token{a;b} passenger={a} it=\'s"}', b'{"ssl.keystore.type": "PEM", "keystore": {"keys": 1}}',
     b'{"sasl.oauthbearer.token.endpoint.url": "https://login.example.com/token"}',
 ])  # fmt: skip
 def test_near_misses_are_shown(raw: bytes) -> None:
