@@ -52,7 +52,7 @@ def by_tshark(path: Path) -> Times:
     return found
 
 
-@pytest.mark.skipif(shutil.which("tshark") is None, reason="tshark is not installed")
+@pytest.mark.skipif(shutil.which("tshark") is None, reason="NOT TESTED with tshark: it is not installed")
 @pytest.mark.parametrize("path", RECORDINGS, ids=lambda path: path.stem)
 def test_latencies_are_between_the_packets_that_tshark_has(path: Path) -> None:
     expected, compared = by_tshark(path), 0
