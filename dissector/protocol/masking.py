@@ -137,8 +137,8 @@ def _of_other_api(
         return _masked_behind_first_fields(data, layout, end, trace(data, layout, end, context))
     if is_read and (is_whole or end == len(data)):
         return MaskedFrame(data, layout, decoded)
-    if not is_whole and end == len(data) and not context.may_cut_secrets:
-        return MaskedFrame(data, layout, decoded)
+    if not is_whole and end == len(data) and not context.may_cut_secrets and TRAILING not in codes:
+        return MaskedFrame(data, layout, decoded)  # with bytes behind its last field its size is damaged
     traced = trace(data, layout, end, context)
     start = min((child.start for child in traced.tree.children if child.type == UNPARSED), default=end)
     is_surplus = TRAILING in codes and len(data) - start <= PREFIX and is_clean(_explained(traced.tree))

@@ -353,3 +353,13 @@ def test_what_the_metadata_log_shows_without_secrets_is_handed_on(monkeypatch: p
     decoded = read(SCRAM, OF_SCRAM, len(SCRAM))
     monkeypatch.setattr(masking, "without_secrets", lambda *_: decoded)
     assert masked(SCRAM, OF_SCRAM) == MaskedFrame(SCRAM, OF_SCRAM, decoded)
+
+
+def test_a_size_that_takes_in_other_messages_shows_none_of_them() -> None:
+    """Nothing of the capture is behind it, so it looks cut; but its body is there to the last field."""
+    whole = request(1, api_key=48, version=0, body=bytes(4) + b"\0")
+    data = (8_323_203 - PREFIX).to_bytes(4, "big") + whole[PREFIX:] + request(2, api_key=51, body=b"hunter2" * 9)
+    context = replace(LOGIN, may_cut_secrets=False)
+    found = masked(data, request_layout(48, 0, data), context, size=8_323_203)
+    assert found.data[: len(whole)] == data[: len(whole)]
+    assert b"hunter2" not in found.data
