@@ -175,8 +175,8 @@ def _masked_batch(batch: Batch, budget: DecompressionBudget) -> bytes | None:
         return None
     try:
         plain = budget.decompressed(batch.codec, section)
-    except DecompressionError:  # nothing but its bytes can be shown
-        return _with_section(batch, MASK * len(section)) if _shows_text(section, batch.codec) else None
+    except DecompressionError:  # nothing but its bytes can be shown, and they may be texts as they are
+        return _with_section(batch, MASK * len(section)) if _TEXT.search(section) else None
     if not secret_marks().is_near(plain):
         return None
     masks = _section_masks(plain, batch)
