@@ -1,7 +1,7 @@
 """Why a group rebalances: the causes that are told apart, what each is called, and which setting is behind it.
 
-A cause is named only if what contradicts it was looked for (`history.py`, `epochs.py`); one that fits as well as
-another is not `sure`, and its words say "may".
+A cause is named only if what contradicts it was looked for (`deciding.py`, `classic_protocol.py`, `epoch_protocol.py`);
+one that fits as well as another is not `sure`, and its words say "may".
 """
 
 from dataclasses import dataclass

@@ -90,6 +90,8 @@ class GroupEvent(NamedTuple):
     done_ns: int
     """When the response came; 0 without one."""
     said: GroupFields
+    server: str = ""
+    """The coordinator's address."""
 
     @classmethod
     def restored(cls, event: "GroupEvent") -> "GroupEvent":

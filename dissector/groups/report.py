@@ -127,6 +127,7 @@ def as_object(history: GroupHistory) -> dict[str, Any]:
     return {
         "kind": "group",
         "group": history.group,
+        "coordinator": history.server or None,
         "protocol": history.kind,
         "verdict": found.sentence,
         "rebalances": history.tally.count,

@@ -61,8 +61,8 @@ def verdict(history: GroupHistory) -> GroupVerdict:
         back = history.tally.static_returns
         after = f", although static members came back {_times(back)}" if back else ""
         after += f"; {refusals}" if refusals else ""
-        return GroupVerdict(f"{history.group} did not rebalance{where}{after}", parts)
-    return GroupVerdict(f"{history.group} {rebalanced(history.tally, parts, refusals)}", parts)
+        return GroupVerdict(f"{history.name} did not rebalance{where}{after}", parts)
+    return GroupVerdict(f"{history.name} {rebalanced(history.tally, parts, refusals)}", parts)
 
 
 def rebalanced(tally: CauseTally, parts: Sequence[CausePart], refusals: str = "") -> str:
