@@ -95,7 +95,7 @@ class RebalanceLoop(Aggregator[GroupEvent]):
         "The finding names the member and its reason. A member that takes longer than max.poll.interval.ms to process "
         "what it polled leaves and joins again. One whose heartbeats stop for session.timeout.ms is removed. Processes "
         "that start and stop one after the other cause it too, and what a member does that is not in the capture.",
-        "Do what the finding says for its cause; kdissect groups, and L on the screen, tell each generation. For late "
+        "Do what the finding says for its cause; kdissect groups, and L on the screen, show each generation. For late "
         "polls, process less at a time (max.poll.records) or allow more time (max.poll.interval.ms); for restarts, "
         "give members a group.instance.id; the cooperative-sticky assignor and group.protocol=consumer stop fewer of "
         "them.",

@@ -139,7 +139,7 @@ def _refused(body: Body, path: Path, before: Key = ()) -> Iterator[Key]:
             yield from _refused(element, tuple(rest), (*before, name))
 
 
-@RULES.response("asked-and-answered", "the response's schema; Kafka's KafkaApis", ASKED, side=RuleSide.BROKER)
+@RULES.response("response-incomplete", "the response's schema; Kafka's KafkaApis", ASKED, side=RuleSide.BROKER)
 def asked_and_answered(event: MessageEvent) -> Iterator[Verdict]:
     """a response has all topics, partitions, groups and resources that its request asks for."""
     body, request = event.body, event.request
