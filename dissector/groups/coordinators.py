@@ -23,6 +23,7 @@ class Coordinators:
         """Whether they are of different groups."""
         self._highest: dict[str, tuple[int, int, int]] = {}
         """By address: when it first had a generation, its highest one, and when it last had that."""
+        self._highest_of_all = NOWHERE
 
     def add(self, event: GroupEvent) -> None:
         """Take the next event, in the order of rows."""
@@ -32,7 +33,7 @@ class Coordinators:
             return
         first_ns, highest, _ = self._highest.get(event.server, (event.done_ns, NOWHERE, 0))
         may_lag = event.api in EPOCH_APIS and said.now == said.generation
-        if len(self._highest) > (event.server in self._highest) and not may_lag:
+        if number < self._highest_of_all and not may_lag:
             self.disagree = any(
                 higher > number and first_ns < had_ns < event.time_ns
                 for server, (_, higher, had_ns) in self._highest.items()
@@ -40,3 +41,4 @@ class Coordinators:
             )
         if number >= highest and (event.server in self._highest or len(self._highest) < MAX_COORDINATORS):
             self._highest[event.server] = first_ns, number, event.done_ns
+            self._highest_of_all = max(self._highest_of_all, number)

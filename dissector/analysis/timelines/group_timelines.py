@@ -41,12 +41,12 @@ _KINDS: Final = {
 
 
 class GroupTimelines:
-    """Timelines of groups, by group id; by group id and coordinator where several groups have a name."""
+    """Timelines of groups, by group id; by group id and coordinator where two groups have one name."""
 
     def __init__(self) -> None:
         self.timelines: dict[str, Timeline] = {}
         self.divided: Set[str] = frozenset()
-        """Names that several groups have (`groups/coordinators.py`); known before the first exchange."""
+        """Names that more than one group has (`groups/coordinators.py`); known before the first exchange."""
         self._phases: dict[str, dict[int, Phase]] = {}
         """By group, by generation or epoch."""
         self._handlers: dict[str, Callable[[Exchange, Timeline], None]] = {

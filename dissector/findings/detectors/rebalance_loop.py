@@ -127,7 +127,7 @@ class RebalanceLoop(Aggregator[GroupEvent]):
             group.finding.update(message)
 
     def _group_of(self, observed: GroupEvent) -> "_Group":
-        """Return the group that an event belongs to. What was folded before its name had several is of none of them."""
+        """Return the group that an event belongs to. What was folded before that is of none of them."""
         self._coordinators.add(observed)
         server = observed.server if self._coordinators.disagree else ""
         group = self._groups.get(server)
