@@ -1,7 +1,8 @@
 """The histories of all groups of a capture that has been read, in one pass with steps.
 
 Exchanges about groups are numbered by the fields that matter (`FieldKeys`); one of all that are equal in them is
-decoded. A heartbeat that changes nothing costs a few hundred nanoseconds.
+decoded. A heartbeat that changes nothing costs a microsecond or two, and twice that with more than one
+coordinator: whether these have groups of one name is found first.
 """
 
 from collections import defaultdict
@@ -13,10 +14,12 @@ import numpy as np
 from dissector.capture_session import Capture
 from dissector.core.arrays import Int64
 from dissector.exchange.model import Exchange
+from dissector.groups.coordinators import Coordinators
 from dissector.groups.group_event import GROUP_APIS, GroupEvent, GroupFields, group_fields, reads
 from dissector.groups.history import GroupHistory
 from dissector.protocol.codec.program import ColumnPlan
 from dissector.protocol.schema.api_keys import ApiKey
+from dissector.protocol.schema.loader import api_named
 
 ROWS_PER_STEP: Final = 1 << 16
 MAX_GROUPS: Final = 2_000
@@ -41,10 +44,13 @@ class GroupPass:
         self._responses = capture.messages.field_keys(_is_read, is_request=False)
         self._fields: dict[int, tuple[GroupFields, ...]] = {}
         """By numbers of request and response."""
-        self._hosts: dict[int, str] = {}
-        """By connection, its client's address."""
+        self._known_ends: dict[int, tuple[str, str]] = {}
+        """By connection."""
         self.histories: dict[str, GroupHistory] = {}
-        """By group, in the order of their first exchanges."""
+        """By name, in the order of their first exchanges: one for each group, or for each coordinator of those that
+        are `divided`."""
+        self.divided: frozenset[str] = frozenset()
+        """Names that more than one group has: their coordinators disagree. Known once the first step is done."""
         self.left_out = 0
         """Exchanges of groups beyond `MAX_GROUPS`."""
         self._shared: dict[str, set[str]] = defaultdict(set)
@@ -53,7 +59,9 @@ class GroupPass:
         """Read the capture; the histories are complete after the last step."""
         total = len(self._capture)
         found = [self._rows(start, min(start + ROWS_PER_STEP, total)) for start in range(0, total, ROWS_PER_STEP)]
-        self._learn_hosts(np.concatenate([*found, np.zeros(0, np.int64)]))
+        everything = np.concatenate([*found, np.zeros(0, np.int64)])
+        self._learn_hosts(everything)
+        self._learn_divided(everything)
         for at, rows in enumerate(found):
             self._add(rows)
             yield GroupProgress(min((at + 1) * ROWS_PER_STEP, total), total)
@@ -80,15 +88,41 @@ class GroupPass:
         pairs = np.unique(found.client_id << 32 | found.connection)
         for pair in pairs.tolist():
             client_id, connection = pair >> 32, pair & 0xFFFFFFFF
-            self._shared[self._capture.index.client_id(client_id) or ""].add(self._host(connection))
+            self._shared[self._capture.index.client_id(client_id) or ""].add(self._ends(connection)[0])
 
-    def _host(self, connection: int) -> str:
-        host = self._hosts.get(connection)
-        if host is None:
-            host = self._hosts[connection] = self._capture.connections.ends(connection)[0].rpartition(":")[0]
-        return host
+    def _ends(self, connection: int) -> tuple[str, str]:
+        """The client's address without its port, and the server's with it."""
+        ends = self._known_ends.get(connection)
+        if ends is None:
+            client, server = self._capture.connections.ends(connection)
+            ends = self._known_ends[connection] = client.rpartition(":")[0], server
+        return ends
+
+    def _learn_divided(self, rows: Int64) -> None:
+        """Which names more than one group has: none, with one coordinator."""
+        found = self._capture.index.numbers(rows)
+        connections = np.unique(found.connection[found.api_key != ApiKey.FIND_COORDINATOR]).tolist()
+        if len({self._ends(each)[1] for each in connections}) < 2:
+            return
+        known: dict[str, Coordinators] = defaultdict(Coordinators)
+        for start in range(0, len(rows), ROWS_PER_STEP):
+            for _, event in self._events(rows[start : start + ROWS_PER_STEP]):
+                if event.said.group in known or len(known) < MAX_GROUPS:
+                    known[event.said.group].add(event)
+        self.divided = frozenset(group for group, each in known.items() if each.disagree)
 
     def _add(self, rows: Int64) -> None:
+        for row, event in self._events(rows):
+            history = self._history(event)
+            if history is None:
+                continue
+            said = event.said
+            if event.api in _QUIET and not said.error and event.done_ns and history.beats(said, event.time_ns):
+                continue
+            history.add(row, event)
+
+    def _events(self, rows: Int64) -> Iterator[tuple[int, GroupEvent]]:
+        """Yield what exchanges say, with their rows."""
         if not len(rows):
             return
         found = self._capture.index.numbers(rows)
@@ -106,23 +140,27 @@ class GroupPass:
                 known = tuple(_fields_of(self._capture.exchange(row)))
                 if pair >= 0:
                     self._fields[pair] = known
+            client_id, (host, server) = self._capture.index.client_id(client) or "", self._ends(connection)
             for said in known:
-                history = self._history(said.group)
-                if history is None:
-                    continue
-                if api in _QUIET and not said.error and done_ns and history.beats(said, time_ns):
-                    continue
-                client_id = self._capture.index.client_id(client) or ""
-                history.add(row, GroupEvent(api, client_id, self._host(connection), connection, time_ns, done_ns, said))
+                yield row, GroupEvent(api, client_id, host, connection, time_ns, done_ns, said, server)
 
-    def _history(self, group: str) -> GroupHistory | None:
-        history = self.histories.get(group)
+    def _history(self, event: GroupEvent) -> GroupHistory | None:
+        """Return the history that an event belongs to; None if it belongs to none: a coordinator may be looked up at
+        any broker."""
+        group, server = event.said.group, ""
+        if group in self.divided:
+            if event.api == ApiKey.FIND_COORDINATOR:
+                return None
+            server = event.server
+        name = f"{group} at {server}" if server else group
+        history = self.histories.get(name)
         if history is None:
             if len(self.histories) >= MAX_GROUPS:
                 self.left_out += 1
                 return None
             shared = frozenset(client for client, hosts in self._shared.items() if len(hosts) > 1)
-            history = self.histories[group] = GroupHistory(group, shared=shared, closed=self._closed, hears_all=True)
+            history = GroupHistory(group, server, shared=shared, closed=self._closed, hears_all=True)
+            self.histories[name] = history
         return history
 
     def _closed(self, connection: int) -> int:
@@ -140,8 +178,6 @@ def _fields_of(exchange: Exchange) -> Iterator[GroupFields]:
 
 
 def _api(exchange: Exchange) -> int:
-    from dissector.protocol.schema.loader import api_named
-
     api = api_named(exchange.fields.api)
     return api.key if api is not None else -1
 

@@ -56,7 +56,7 @@ def _report(found: Sequence[GroupHistory], capture: Capture) -> Iterator[Line]:
     for at, history in enumerate(found):
         if at:
             yield []
-        yield [(history.group, NAME), (f"  {heading(history)}", DIM)]
+        yield [(history.name, NAME), (f"  {heading(history)}", DIM)]
         yield from wrapped(verdict(history).sentence, 2)
         for each in history.rebalances:
             yield from _generation(each, capture)

@@ -1,6 +1,6 @@
 """Decodes rows with a request: the request, and the response that it was paired with, if it has one."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Final
@@ -133,10 +133,7 @@ class RequestDecoder:
         layout than their own; of masked ones they were found before."""
         found = error_response(index_row.api_key, exchange.response) + of_masked
         for message, is_request in ((exchange.request, True), (exchange.response, False)):
-            if message is None or message.masked:
-                continue
-            missing = message.size - len(message.data)  # as many as a prefix, if the size counts itself
-            if missing == PREFIX or (not missing and _is_damaged(message.decoded.findings)):
+            if message is not None and not message.masked and _does_not_fit(message):
                 found += self._other_reading(index_row, message, message.data, is_request=is_request)
         return found
 
@@ -147,10 +144,7 @@ class RequestDecoder:
         are in the store alone, which may be gone when findings are asked for."""
         found: list[Finding] = []
         for message, frame, is_request in ((request, index_row.request, True), (response, index_row.response, False)):
-            if message is None or not message.masked:
-                continue
-            missing = message.size - len(message.data)
-            if missing == PREFIX or (not missing and _is_damaged(message.decoded.findings)):
+            if message is not None and message.masked and _does_not_fit(message):
                 data, whole = self._indexer.frames.read(frame)
                 if whole == len(data):
                     found += self._other_reading(index_row, message, data, is_request=is_request)
@@ -210,5 +204,7 @@ class RequestDecoder:
         return named
 
 
-def _is_damaged(findings: Iterable[Finding]) -> bool:
-    return any(each.code in DAMAGE for each in findings)
+def _does_not_fit(message: ExchangeMessage) -> bool:
+    """Whether a message has another size or layout than its own."""
+    missing = message.size - len(message.data)  # as many as a prefix, if the size counts itself
+    return missing == PREFIX or (not missing and any(each.code in DAMAGE for each in message.decoded.findings))

@@ -1,7 +1,7 @@
-"""Why a group rebalances: the causes that are told apart, what each is called, and which setting is behind it.
+"""Why a group rebalances: the causes that are distinguished, what each is called, and which setting is behind it.
 
-A cause is named only if what contradicts it was looked for (`history.py`, `epochs.py`); one that fits as well as
-another is not `sure`, and its words say "may".
+A cause is named only if what contradicts it was looked for (`deciding.py`, `classic_protocol.py`, `epoch_protocol.py`);
+one that fits as well as another is not `sure`, and its words say "may".
 """
 
 from dataclasses import dataclass
@@ -28,7 +28,7 @@ class CauseKind(Enum):
     REPLACED = "instance-returned"
     SUBSCRIPTION = "subscription"
     METADATA = "metadata"
-    ASKED = "asked"
+    REQUESTED = "requested"
     REVOKED = "second-step"
     REFUSED = "refused"
     REJOINED = "rejoined"
@@ -37,7 +37,7 @@ class CauseKind(Enum):
 
 
 class CauseWords(NamedTuple):
-    """How a cause is told: after the member's name, and what to do about it."""
+    """How a cause is worded: after the member's name, and what to do about it."""
 
     verb: str
     """``worker-a VERB``."""
@@ -106,8 +106,8 @@ WORDS: Final = {
     CauseKind.SUBSCRIPTION: CauseWords(
         "changed its subscription", "", "call subscribe once; see which topics a pattern matches"
     ),
-    CauseKind.METADATA: CauseWords("asked for it as leader", "the metadata of its topics changed"),
-    CauseKind.ASKED: CauseWords("asked for it"),
+    CauseKind.METADATA: CauseWords("requested it as leader", "the metadata of its topics changed"),
+    CauseKind.REQUESTED: CauseWords("requested it"),
     CauseKind.REVOKED: CauseWords("rejoined after it gave up partitions", "the second step of a cooperative rebalance",
                                   names_reason=False),
     CauseKind.REFUSED: CauseWords("was refused"),
@@ -154,13 +154,13 @@ def leave_kind(reason: str) -> CauseKind | None:
 
 
 def is_follower(reason: str) -> bool:
-    """Whether a member with this reason of JoinGroup only does what the coordinator told it."""
+    """Whether a member with this reason of JoinGroup only does what the coordinator wants."""
     return any(part in reason.lower() for part, kind in _JOIN_REASONS if kind is None)
 
 
 def join_kind(reason: str) -> CauseKind | None:
-    """Return what a reason of JoinGroup means; None for none, ASKED for what an application says in its own words."""
-    known = next((kind for part, kind in _JOIN_REASONS if part in reason.lower()), CauseKind.ASKED)
+    """Return what a reason of JoinGroup means; None for none, REQUESTED for what an application says."""
+    known = next((kind for part, kind in _JOIN_REASONS if part in reason.lower()), CauseKind.REQUESTED)
     return known if reason else None
 
 

@@ -32,7 +32,7 @@ class ClassicProtocol:
         is_new = self._state.begin(said.now, row, event.done_ns) is not None
         now = self._state.kept[-1] if self._state.kept else None
         if now is not None and 0 <= said.now < now.number and event.time_ns > now.seen_ns:
-            # What is known of the members of the one is not true of those of the other: it is only told.
+            # What is known of the members of the one is not true of those of the other: it is only noted.
             words = f"got generation {said.now}, after {now.number}: another group of this name, or a new one"
             keep(now.noted, MemberChange(member.name, words, event.time_ns, row))
         if now is None or now.number != said.now or not said.member:
@@ -50,7 +50,7 @@ class ClassicProtocol:
         self._state.roster.place(member, said.now)
         member.joined_ns = member.active_ns = event.done_ns
         member.session_ms, member.rebalance_ms = said.session_ms, said.rebalance_ms
-        member.topics_key, member.was_told, member.gone, member.is_away = said.topics_key, False, None, False
+        member.topics_key, member.must_rejoin, member.gone, member.is_away = said.topics_key, False, None, False
         self._state.roster.settle(member)
 
     def _takes_part(self, row: int, event: GroupEvent, member: Member, now: Rebalance) -> None:
@@ -62,9 +62,9 @@ class ClassicProtocol:
             now.triggers.append(trigger)
         if not known and trigger is not None:
             keep(now.joined, MemberChange(member.name, trigger.words, event.time_ns, row))
-        told = now.told.get(member.name)
-        if told is not None and not told.rejoined_ns:
-            told.rejoined_ns = event.time_ns
+        heard = now.heard.get(member.name)
+        if heard is not None and not heard.rejoined_ns:
+            heard.rejoined_ns = event.time_ns
         if len(now.stops) < MAX_CHANGES:
             now.stops[member.member_id] = Stop(member.name, event.time_ns, is_old=known)
         now.rebalance_ms = max(now.rebalance_ms, said.rebalance_ms)
@@ -83,10 +83,10 @@ class ClassicProtocol:
         if is_follower(said.reason):
             return None
         kind, sure = join_kind(said.reason), True
-        if changed and kind in (None, CauseKind.ASKED):
+        if changed and kind in (None, CauseKind.REQUESTED):
             kind = CauseKind.SUBSCRIPTION
         elif kind is None:
-            if member.was_told:
+            if member.must_rejoin:
                 return None
             kind, sure = (CauseKind.REVOKED, False) if said.owns else (CauseKind.REJOINED, True)
             if leads and kind is CauseKind.REJOINED:
@@ -135,8 +135,8 @@ class ClassicProtocol:
         heard_ns = before.heard_ns if before is not None else 0
         member = self._state.roster.of_event(event, said.member, said.instance)
         if said.error == ErrorCode.REBALANCE_IN_PROGRESS:
-            member.was_told = True
-            self._state.tell(member, event)
+            member.must_rejoin = True
+            self._state.hears(member, event)
         elif said.error in REMOVED or said.error == ErrorCode.ILLEGAL_GENERATION:
             self._state.not_a_member(row, event, member, heard_ns)
         elif said.error:

@@ -90,6 +90,8 @@ class GroupEvent(NamedTuple):
     done_ns: int
     """When the response came; 0 without one."""
     said: GroupFields
+    server: str = ""
+    """The coordinator's address."""
 
     @classmethod
     def restored(cls, event: "GroupEvent") -> "GroupEvent":
@@ -165,13 +167,13 @@ def _epoch_heartbeat(fields: GroupFields, request: Mapping[str, Any], response: 
 
 def _departures(request: Mapping[str, Any], response: Mapping[str, Any]) -> Iterator[Departure]:
     """Versions since 3 have a list of members, each with an error of its own."""
-    asked = request.get("members")
-    if not isinstance(asked, list):
+    requested = request.get("members")
+    if not isinstance(requested, list):
         yield Departure(_text(request, "member_id"), "", "", _code(response))
         return
-    answered = response.get("members") or []
-    for at, each in enumerate(asked):
-        of_each = answered[at] if at < len(answered) else {}
+    found = response.get("members") or []
+    for at, each in enumerate(requested):
+        of_each = found[at] if at < len(found) else {}
         error = _code(response) or _code(of_each)
         yield Departure(_text(each, "member_id"), _instance(each), _text(each, "reason"), error)
 

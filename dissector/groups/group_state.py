@@ -17,7 +17,7 @@ from dissector.groups.causes import ARRIVALS, DEPARTURES, CauseKind
 from dissector.groups.deciding import MILLISECOND, NEARLY, Closed, Decisions
 from dissector.groups.group_event import NOWHERE, GroupEvent
 from dissector.groups.member import Member, Roster
-from dissector.groups.rebalance import MAX_CHANGES, MemberChange, Rebalance, Told, Trigger, keep
+from dissector.groups.rebalance import MAX_CHANGES, HeardRebalance, MemberChange, Rebalance, Trigger, keep
 from dissector.groups.recurring import Recurrences
 from dissector.groups.tally import CauseTally
 from dissector.protocol.schema.error_codes import ErrorCode
@@ -196,7 +196,7 @@ class GroupState:
             self.not_a_member(row, event, member, before)
             return
         if code == ErrorCode.REBALANCE_IN_PROGRESS:
-            member.was_told = True
+            member.must_rejoin = True
             return
         if code in FENCED:
             words = f"was fenced: {error_name(code)}"
@@ -268,14 +268,14 @@ class GroupState:
         now.cause = self._decisions.cause(now)
         self.tally.decided(now)
 
-    def tell(self, member: Member, event: GroupEvent) -> None:
+    def hears(self, member: Member, event: GroupEvent) -> None:
         """A member hears that the group rebalances."""
         now, heard_ns = self.kept[-1] if self.kept else None, event.done_ns or event.time_ns
         target = now if now is not None and event.said.generation == now.number - 1 else self.next
-        if len(target.told) < MAX_CHANGES and member.name not in target.told:
+        if len(target.heard) < MAX_CHANGES and member.name not in target.heard:
             stop = target.stops.get(member.member_id)
             rejoined_ns = stop.joins_ns if stop is not None and stop.joins_ns >= heard_ns else 0
-            target.told[member.name] = Told(member.name, heard_ns, rejoined_ns)
+            target.heard[member.name] = HeardRebalance(member.name, heard_ns, rejoined_ns)
 
 
 def _limit(member: Member) -> str:

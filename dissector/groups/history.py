@@ -31,20 +31,29 @@ class GroupHistory:
     def __init__(
         self,
         group: str,
+        server: str = "",
         *,
         most: int = MAX_REBALANCES,
         shared: Set[str] = frozenset(),
         closed: Closed = never_closed,
         hears_all: bool = False,
     ) -> None:
-        """Of its generations the last `most` are kept, all are counted. `shared` are client ids that several hosts
+        """With `server`, of that coordinator only: others have another group of this name (`coordinators.py`).
+
+        Of its generations the last `most` are kept, all are counted. `shared` are client ids that several hosts
         have. `hears_all` says whether heartbeats that change nothing are among the events, too."""
         self.group = group
+        self.server = server
         self.first_ns = self.last_ns = 0
         """Of its exchanges."""
         self._state = GroupState(most, shared, closed, hears_all=hears_all)
         self._classic = ClassicProtocol(self._state)
         self._epochs = EpochProtocol(self._state)
+
+    @property
+    def name(self) -> str:
+        """The group, with its coordinator where another group has this name."""
+        return f"{self.group} at {self.server}" if self.server else self.group
 
     @property
     def kind(self) -> str:

@@ -32,7 +32,7 @@ class Member:
     member_id: str
     name: str
     is_seen: bool
-    """Whether exchanges of its own are in the capture; otherwise a leader was told of it."""
+    """Whether exchanges of its own are in the capture; otherwise a leader has it in its list."""
     client_id: str = ""
     host: str = ""
     instance: str = ""
@@ -47,8 +47,8 @@ class Member:
     rebalance_ms: int = NOWHERE
     beat_ms: int = NOWHERE
     topics_key: int = 0
-    was_told: bool = False
-    """Whether it was told to rejoin since it joined."""
+    must_rejoin: bool = False
+    """Whether it heard REBALANCE_IN_PROGRESS since it joined."""
     gone: CauseKind | None = None
     gone_ns: int = 0
     is_sure: bool = True
@@ -132,7 +132,7 @@ class Roster:
         return known
 
     def of_list(self, member_id: str, instance: str) -> Member:
-        """Return a member of which a leader was told."""
+        """Return a member in the list of a leader."""
         known = self._members.get(member_id)
         if known is None:
             known = Member(

@@ -45,7 +45,7 @@ class Trigger(NamedTuple):
 
 
 @dataclass(slots=True)
-class Told:
+class HeardRebalance:
     """A member heard that the group rebalances, and rejoined."""
 
     member: str
@@ -84,10 +84,10 @@ class Rebalance:
     leader: str = ""
     leader_id: str = ""
     size: int = 0
-    """Members, as the leader was told; 0 if that is not in the capture."""
+    """Members in the list of the leader; 0 if that is not in the capture."""
     cooperative: bool = False
     triggers: list[Trigger] = field(default_factory=list)
-    told: dict[str, Told] = field(default_factory=dict)
+    heard: dict[str, HeardRebalance] = field(default_factory=dict)
     joined: list[MemberChange] = field(default_factory=list)
     left: list[MemberChange] = field(default_factory=list)
     removed: list[MemberChange] = field(default_factory=list)
@@ -104,7 +104,7 @@ class Rebalance:
     previous: set[str] = field(default_factory=set)
     """Ids of the members before."""
     listed: set[str] = field(default_factory=set)
-    """Ids of the members, as the leader was told."""
+    """Ids of the members in the list of the leader."""
     listed_instances: set[str] = field(default_factory=set)
     confirmed: set[str] = field(default_factory=set)
     """Ids of members that later heard that they are none."""
@@ -117,9 +117,9 @@ class Rebalance:
     @property
     def start_ns(self) -> int:
         """When it began, as far as the capture shows it."""
-        told = [each.heard_ns for each in self.told.values()]
+        heard = [each.heard_ns for each in self.heard.values()]
         joins = [each.joins_ns for each in self.stops.values()]
-        return min((*(each.time_ns for each in self.triggers), *told, *joins, self.seen_ns))
+        return min((*(each.time_ns for each in self.triggers), *heard, *joins, self.seen_ns))
 
     @property
     def done_ns(self) -> int:
@@ -129,7 +129,7 @@ class Rebalance:
     @property
     def heard_ns(self) -> int:
         """When a member first heard of it; 0 if none did."""
-        return min((each.heard_ns for each in self.told.values()), default=0)
+        return min((each.heard_ns for each in self.heard.values()), default=0)
 
     @property
     def nobody_ns(self) -> int | None:

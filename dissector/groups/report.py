@@ -9,7 +9,7 @@ from dissector.groups.rebalance import MemberChange, Rebalance
 from dissector.groups.verdict import verdict
 
 MOST_MEMBERS: Final = 6
-"""Members of whom a generation tells one by one how they went on."""
+"""Members of whom a generation says one by one how they went on."""
 KINDS: Final = {
     "classic": "classic protocol", "consumer": "consumer protocol (KIP-848)", "share": "share group",
     "streams": "streams group",
@@ -52,9 +52,9 @@ def why(rebalance: Rebalance) -> str:
 
 def lines(rebalance: Rebalance) -> Iterator[ReportLine]:
     """Yield who joined, left or was removed, in the order of time; what the others did; how long nobody consumed."""
-    told = [*_changes(rebalance), *_others(rebalance)]
-    yield from sorted((each for each in told if each.time_ns), key=lambda each: each.time_ns)
-    yield from (each for each in told if not each.time_ns)
+    found = [*_changes(rebalance), *_others(rebalance)]
+    yield from sorted((each for each in found if each.time_ns), key=lambda each: each.time_ns)
+    yield from (each for each in found if not each.time_ns)
     for member, ns in rebalance.unread_ns.items():
         yield ReportLine(0, f"partitions of {member} were read by nobody for {rough_duration(ns)}")
     nobody = rebalance.nobody_ns
@@ -68,7 +68,7 @@ def rest(history: GroupHistory) -> Iterator[ReportLine]:
 
 
 def _changes(rebalance: Rebalance) -> Iterator[ReportLine]:
-    """A removal that is the cause is told by `why` already."""
+    """A removal that is the cause is what `why` says already."""
     cause = rebalance.cause.words if rebalance.cause is not None else ""
     changes = [*rebalance.joined, *rebalance.left, *rebalance.removed, *rebalance.noted]
     went = {id(each) for each in rebalance.left}
@@ -92,12 +92,12 @@ def _others(rebalance: Rebalance) -> Iterator[ReportLine]:
         return
     stops = sorted((each for each in rebalance.stops.values() if each.is_old), key=lambda each: each.joins_ns)
     for stop in stops[:MOST_MEMBERS]:
-        told = rebalance.told.get(stop.member)
+        heard = rebalance.heard.get(stop.member)
         words = []
-        if told is not None:
-            words.append(f"heard REBALANCE_IN_PROGRESS after {rough_duration(max(0, told.heard_ns - start_ns))}")
-            if told.rejoined_ns:
-                words.append(f"rejoined {rough_duration(max(0, told.rejoined_ns - told.heard_ns))} later")
+        if heard is not None:
+            words.append(f"heard REBALANCE_IN_PROGRESS after {rough_duration(max(0, heard.heard_ns - start_ns))}")
+            if heard.rejoined_ns:
+                words.append(f"rejoined {rough_duration(max(0, heard.rejoined_ns - heard.heard_ns))} later")
         if not words:
             words.append("rejoined")
         if stop.synced_ns:
@@ -106,7 +106,7 @@ def _others(rebalance: Rebalance) -> Iterator[ReportLine]:
         yield ReportLine(stop.joins_ns, f"{stop.member} {', '.join(words)}")
     yield from _more(len(stops) - MOST_MEMBERS)
     silent = [
-        each.member for each in rebalance.told.values() if not each.rejoined_ns and _is_absent(rebalance, each.member)
+        each.member for each in rebalance.heard.values() if not each.rejoined_ns and _is_absent(rebalance, each.member)
     ]
     if silent:
         yield ReportLine(0, f"{', '.join(silent[:MOST_MEMBERS])} heard of it and did not rejoin")
@@ -127,6 +127,7 @@ def as_object(history: GroupHistory) -> dict[str, Any]:
     return {
         "kind": "group",
         "group": history.group,
+        "coordinator": history.server or None,
         "protocol": history.kind,
         "verdict": found.sentence,
         "rebalances": history.tally.count,
@@ -167,12 +168,12 @@ def _generation(rebalance: Rebalance) -> dict[str, Any]:
             for what, changes in _named(rebalance)
             for each in changes
         ],
-        "told": [
+        "heard": [
             {
                 "member": each.member, "time_ns": each.heard_ns,
                 "rejoined_ns": each.rejoined_ns or None,
             }
-            for each in rebalance.told.values()
+            for each in rebalance.heard.values()
         ],
         "paused_ns": {
             each.member: each.synced_ns - each.joins_ns

@@ -61,8 +61,8 @@ def verdict(history: GroupHistory) -> GroupVerdict:
         back = history.tally.static_returns
         after = f", although static members came back {_times(back)}" if back else ""
         after += f"; {refusals}" if refusals else ""
-        return GroupVerdict(f"{history.group} did not rebalance{where}{after}", parts)
-    return GroupVerdict(f"{history.group} {rebalanced(history.tally, parts, refusals)}", parts)
+        return GroupVerdict(f"{history.name} did not rebalance{where}{after}", parts)
+    return GroupVerdict(f"{history.name} {rebalanced(history.tally, parts, refusals)}", parts)
 
 
 def rebalanced(tally: CauseTally, parts: Sequence[CausePart], refusals: str = "") -> str:
@@ -86,7 +86,7 @@ def rebalanced(tally: CauseTally, parts: Sequence[CausePart], refusals: str = ""
 def cause_parts(tally: CauseTally) -> list[CausePart]:
     """Return the causes of a group, those of the most rebalances first. A member that comes back belongs to the cause
     for which it had gone."""
-    groups: dict[tuple[CauseKind, str], _ToldTogether] = defaultdict(_ToldTogether)
+    groups: dict[tuple[CauseKind, str], _PartCauses] = defaultdict(_PartCauses)
     for key, count in tally.causes.items():
         if count <= 0:
             continue
@@ -100,8 +100,8 @@ def cause_parts(tally: CauseTally) -> list[CausePart]:
     return sorted(found, key=lambda each: -each.rebalances)
 
 
-class _ToldTogether:
-    """What is told together."""
+class _PartCauses:
+    """Causes of one part."""
 
     def __init__(self) -> None:
         self.members: Counter[str] = Counter()
@@ -119,12 +119,12 @@ class _ToldTogether:
 
 
 def _repeats(tally: CauseTally, member: str, kind: CauseKind) -> bool:
-    """Whether a member did the same so often that it is told by itself: a restart and the end are not."""
+    """Whether a member did the same so often that it is a part by itself: a restart and the end are not."""
     went = sum(count for each, count in tally.causes.items() if each.member == member and each.kind is kind)
     return went > (2 if kind in _RESTARTS else 1)
 
 
-def _part(kind: CauseKind, group: _ToldTogether, tally: CauseTally) -> CausePart:
+def _part(kind: CauseKind, group: _PartCauses, tally: CauseTally) -> CausePart:
     went, came = group.members, group.returns
     names = tuple(went)
     is_restart = kind in _RESTARTS and len(came) > 1 and len(names) > 1

@@ -5,7 +5,7 @@ generation belongs to its phase, even after the next one has begun; an event wit
 lookup) belongs to the last phase. Why a phase began is what the group's history says (`dissector/groups`).
 """
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Set
 from typing import Any, Final
 
 from dissector.analysis.timelines.timeline import (
@@ -41,10 +41,12 @@ _KINDS: Final = {
 
 
 class GroupTimelines:
-    """Timelines of groups, by group id."""
+    """Timelines of groups, by group id; by group id and coordinator where two groups have one name."""
 
     def __init__(self) -> None:
         self.timelines: dict[str, Timeline] = {}
+        self.divided: Set[str] = frozenset()
+        """Names that more than one group has (`groups/coordinators.py`); known before the first exchange."""
         self._phases: dict[str, dict[int, Phase]] = {}
         """By group, by generation or epoch."""
         self._handlers: dict[str, Callable[[Exchange, Timeline], None]] = {
@@ -68,7 +70,8 @@ class GroupTimelines:
         group = request.get("group_id")
         handle = self._handlers.get(exchange.fields.api)
         if handle is not None and isinstance(group, str) and group:
-            timeline = self._timeline(group, _KINDS.get(exchange.fields.api))
+            name = f"{group} at {exchange.fields.server}" if group in self.divided else group
+            timeline = self._timeline(name, _KINDS.get(exchange.fields.api))
             if timeline is not None:
                 handle(exchange, timeline)
 
@@ -101,7 +104,8 @@ class GroupTimelines:
         response = body_of(exchange.response)
         found = {each.get("key"): each for each in response.get("coordinators") or [] if isinstance(each, dict)}
         for key in request.get("coordinator_keys") or [request.get("key")]:
-            timeline = self._timeline(key, None) if isinstance(key, str) and key else None
+            is_one = isinstance(key, str) and key and key not in self.divided
+            timeline = self._timeline(key, None) if is_one else None
             if timeline is not None:
                 node = found.get(key, response)
                 words = f"node {node['node_id']}" if node.get("node_id", -1) >= 0 else ""

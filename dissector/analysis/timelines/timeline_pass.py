@@ -52,14 +52,15 @@ class TimelinePass:
     def steps(self) -> Iterator[TimelineProgress]:
         """Read the capture; the timelines are complete after the last step."""
         rows = self._rows()
+        for _ in self._histories.steps() if len(rows) else ():
+            yield TimelineProgress(0, len(rows))
+        self._groups.divided = self._histories.divided
         for start in range(0, len(rows), EXCHANGES_PER_STEP):
             for number in rows[start : start + EXCHANGES_PER_STEP].tolist():
                 exchange = self._capture.exchange(number)
                 self._groups.add(exchange)
                 self._transactions.add(exchange)
             yield TimelineProgress(min(start + EXCHANGES_PER_STEP, len(rows)), len(rows))
-        for _ in self._histories.steps() if len(rows) else ():
-            yield TimelineProgress(len(rows), len(rows))
         self._groups.explain(self._histories.histories)
 
     def _rows(self) -> Int64:

@@ -56,6 +56,7 @@ class Advertised(NamedTuple):
     """The addresses of brokers that Metadata gave, and which of them are of the client's own host."""
 
     addresses: tuple[str, ...]
+    """Some of them; none if the server's, by which the client reaches it, is among all."""
     own: tuple[str, ...]
     path: str
     time_ns: int
@@ -127,7 +128,8 @@ class BootstrapExtractor(Extractor):
             if is_own_host(host) and not _is_same_host(client, server):
                 own.append(addresses[-1])
                 path = path or f"response.body.brokers[{n}].host"
-        observed = Advertised(tuple(addresses[:MOST_ADDRESSES]), tuple(own), path, exchange.response_ns)
+        others = () if server in addresses else tuple(addresses[:MOST_ADDRESSES])
+        observed = Advertised(others, tuple(own), path, exchange.response_ns)
         self.observe((client, server), exchange.row, exchange.position, observed)
 
 
@@ -171,7 +173,8 @@ class AdvertisedLoopback(Aggregator[Bootstrapped | Worked | Advertised]):
         "The broker's advertised.listeners has an address that only its own host can use, or is not set, so that the "
         "address of listeners is advertised. It is the usual trouble with brokers in containers.",
         "Set advertised.listeners to an address that the client can reach, one for each listener: "
-        "PLAINTEXT://kafka:9092 within the network of the containers, PLAINTEXT://localhost:29092 for their host.",
+        "PLAINTEXT://kafka:9092 within the network of the containers, PLAINTEXT://localhost:29092 for their host. "
+        "Nothing, if the client is on that host, and reaches the broker by a forwarded port.",
     )
 
     def add(self, row: int, observed: Bootstrapped | Worked | Advertised) -> None:
@@ -179,7 +182,10 @@ class AdvertisedLoopback(Aggregator[Bootstrapped | Worked | Advertised]):
         if isinstance(observed, Advertised) and observed.own:
             client, server = self.scope
             own = ", ".join(observed.own[:MOST_ADDRESSES])
-            words = f"{server} advertises {own} to {client}, which finds itself there: correct advertised.listeners"
+            words = (
+                f"{server} advertises {own} to {client}, which finds itself there, unless its port is forwarded to the "
+                "broker: correct advertised.listeners"
+            )
             self.report_repeated(ONE_PER_SCOPE, row, observed.time_ns, words, observed.path, "connections")
 
 

@@ -36,7 +36,7 @@ _REFUSED: Final = (
 class OversizedRequest(CloseCause):
     """Finds requests that a broker refuses to read."""
 
-    contradictions: ClassVar = (if_.closed_before, if_.other_protocol)
+    contradictions: ClassVar = (if_.closed_before, if_.other_protocol, if_.never_acknowledged, if_.sent_more)
     explanation: ClassVar = Explanation(
         "oversized-request",
         "Request larger than the broker accepts",

@@ -1,5 +1,6 @@
 """Groups that rebalance again and again, by their histories (`dissector/groups`)."""
 
+from dataclasses import dataclass
 from typing import ClassVar, Final
 
 import numpy as np
@@ -13,6 +14,7 @@ from dissector.findings.framework.detector import Aggregator
 from dissector.findings.framework.examined_rows import ExaminedRows
 from dissector.findings.framework.extractor import Extractor, ObservationSink, Scope
 from dissector.findings.framework.open_findings import FindingSink, OpenFinding
+from dissector.groups.coordinators import MAX_COORDINATORS, Coordinators
 from dissector.groups.group_event import EPOCH_APIS, GroupEvent, GroupFields, group_fields, is_steady
 from dissector.groups.history import GroupHistory
 from dissector.groups.verdict import verdict
@@ -58,6 +60,7 @@ class GroupExtractor(Extractor):
             event = GroupEvent(
                 exchange.api_key, self.context.client_id(exchange.row), self.context.client(exchange.connection),
                 self.context.first_packet(exchange.connection), exchange.request_ns, exchange.response_ns, said,
+                self.context.server(exchange.connection),
             )  # fmt: skip
             self.observe((said.group,), exchange.row, exchange.position, event)
 
@@ -92,7 +95,7 @@ class RebalanceLoop(Aggregator[GroupEvent]):
         "The finding names the member and its reason. A member that takes longer than max.poll.interval.ms to process "
         "what it polled leaves and joins again. One whose heartbeats stop for session.timeout.ms is removed. Processes "
         "that start and stop one after the other cause it too, and what a member does that is not in the capture.",
-        "Do what the finding says for its cause; kdissect groups, and L on the screen, tell each generation. For late "
+        "Do what the finding says for its cause; kdissect groups, and L on the screen, show each generation. For late "
         "polls, process less at a time (max.poll.records) or allow more time (max.poll.interval.ms); for restarts, "
         "give members a group.instance.id; the cooperative-sticky assignor and group.protocol=consumer stop fewer of "
         "them.",
@@ -100,22 +103,44 @@ class RebalanceLoop(Aggregator[GroupEvent]):
 
     def __init__(self, found: FindingSink, scope: Scope) -> None:
         super().__init__(found, scope)
-        self._history = GroupHistory(str(scope[0]), most=KEPT)
-        self._finding: OpenFinding | None = None
-        self._told = 0
+        self._group = str(scope[0])
+        self._coordinators = Coordinators()
+        self._groups = {"": _Group(GroupHistory(self._group, most=KEPT))}
+        """By coordinator, once the capture shows that each has another group of this name; else by nothing."""
 
     def add(self, row: int, observed: GroupEvent) -> None:
         """Fold an event; report a loop once, and update it."""
         observed = GroupEvent.restored(observed)
-        self._history.add(row, observed)
+        group = self._group_of(observed)
+        history = group.history
+        history.add(row, observed)
         if observed.said.leads:
-            self._history.decide()
-        state = self._history.loops + self._history.tally.count if self._history.loops else 0
-        if state == self._told:
+            history.decide()
+        state = history.loops + history.tally.count if history.loops else 0
+        if state == group.reported:
             return
-        self._told = state
-        message = f"group {verdict(self._history).sentence}"
-        if self._finding is None:
-            self._finding = self.report(row, message, "response.body")
+        group.reported = state
+        message = f"group {verdict(history).sentence}"
+        if group.finding is None:
+            group.finding = self.report(row, message, "response.body")
         else:
-            self._finding.update(message)
+            group.finding.update(message)
+
+    def _group_of(self, observed: GroupEvent) -> "_Group":
+        """Return the group that an event belongs to. What was folded before that is of none of them."""
+        self._coordinators.add(observed)
+        server = observed.server if self._coordinators.disagree else ""
+        group = self._groups.get(server)
+        if group is None:
+            if len(self._groups) > MAX_COORDINATORS:
+                del self._groups[next(iter(self._groups))]
+            group = self._groups[server] = _Group(GroupHistory(self._group, server, most=KEPT))
+        return group
+
+
+@dataclass(slots=True)
+class _Group:
+    history: GroupHistory
+    reported: int = 0
+    """Its rebalances and loops when its finding was last updated."""
+    finding: OpenFinding | None = None

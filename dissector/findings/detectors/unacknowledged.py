@@ -2,7 +2,8 @@
 
 What is acknowledged later is a loss (`near-loss`), what a closed window holds back is none. A cause is named where
 nothing contradicts it: a smaller MTU on the path if only segments larger than all that were acknowledged are lost; a
-firewall or NAT that forgot the connection if it was idle before, and nothing came from the other end since.
+firewall or NAT that forgot the connection if it was idle before, and nothing came from the other end since. Where both
+fit, both are named.
 """
 
 from typing import ClassVar, Final
@@ -27,6 +28,7 @@ FULL_SIZED: Final = 1_200
 """Bytes of a segment that a path may refuse for its size: IPv6 carries 1,220 everywhere, tunnels over IPv4 as much."""
 IDLE_NS: Final = 60 * SECOND
 """Firewalls and NATs forget a connection after minutes, the hastiest after one."""
+_DEVICE: Final = "a firewall, load balancer or NAT may"
 
 
 class Unacknowledged(ConnectionDetector):
@@ -61,7 +63,7 @@ class Unacknowledged(ConnectionDetector):
             is_request = response == NO_FRAME
             delivery = self.context.delivery(connection, of_client=is_request)
             if delivery is not None:
-                self.report(row, _words(delivery), "request" if is_request else "response")
+                self.report(row, words_about(delivery), "request" if is_request else "response")
 
 
 def waits_for_acknowledgement(context: FindingContext, rows: ExaminedRows) -> Bool:
@@ -85,19 +87,22 @@ def waits_for_acknowledgement(context: FindingContext, rows: ExaminedRows) -> Bo
     return waits
 
 
-def _words(delivery: Delivery) -> str:
+def words_about(delivery: Delivery) -> str:
+    """Return what is said of bytes that were never acknowledged."""
     words = f"sent again {counted(delivery.retries, 'time')} within {duration(delivery.retry_ns - delivery.waiting_ns)}"
     words += " and never acknowledged"
+    idle = duration(delivery.idle_ns)
+    was_idle = delivery.idle_ns >= IDLE_NS and not delivery.heard
     if delivery.retry_size >= FULL_SIZED and 0 < delivery.largest_acked < delivery.retry_size:
-        return (
-            f"{words}: a segment of {delivery.retry_size:,} bytes, while all that were acknowledged have at most "
+        words += (
+            f": a segment of {delivery.retry_size:,} bytes, while all that were acknowledged have at most "
             f"{delivery.largest_acked:,}: the path may have a smaller MTU"
         )
+        if was_idle:
+            words += f", or {_DEVICE} have forgotten the connection, which had been idle for {idle}"
+        return words
     if delivery.heard:
         return f"{words}; the other end still sent {counted(delivery.heard, 'segment')}"
-    if delivery.idle_ns >= IDLE_NS:
-        return (
-            f"{words}, after the connection was idle for {duration(delivery.idle_ns)}: a firewall, load balancer or "
-            "NAT may have forgotten it"
-        )
+    if was_idle:
+        return f"{words}, after the connection was idle for {idle}: {_DEVICE} have forgotten it"
     return f"{words}; nothing came from the other end since: it, or the network to it, may be down"

@@ -10,7 +10,7 @@ from typing import Final
 from dissector.findings.framework.acknowledgements import request_is_stuck
 from dissector.findings.framework.connection_end import ConnectionEnd
 from dissector.findings.framework.recurrence import SECOND
-from dissector.index.exchange_table import RowKind
+from dissector.index.exchange_table import NO_FRAME, RowKind
 from dissector.protocol.explain.releases import removal
 from dissector.protocol.schema.api_keys import ApiKey
 from dissector.protocol.schema.loader import api
@@ -56,6 +56,12 @@ def unreadable(end: ConnectionEnd) -> bool:
 def cut(end: ConnectionEnd) -> bool:
     """The capture does not have all bytes of the request."""
     return end.captured < end.size
+
+
+def sent_more(end: ConnectionEnd) -> bool:
+    """The client sent another request behind this one: what is missing of it is missing in the capture only."""
+    rows = end.rows
+    return bool((rows.request_start[rows.request != NO_FRAME] > rows.request_start[end.at]).any())
 
 
 def too_large(end: ConnectionEnd) -> bool:

@@ -87,10 +87,10 @@ PAIR: Final[dict[str, tuple[list[Step], list[Step]]]] = {
 @cases("case", PAIR)
 def test_what_is_asked_for_is_answered(case: str, tmp_path: Path) -> None:
     good, bad = PAIR[case]
-    assert counts(checked(made(tmp_path, good)), "asked-and-answered") == (1, 0)
+    assert counts(checked(made(tmp_path, good)), "response-incomplete") == (1, 0)
     broken = checked(made(tmp_path, bad))
-    assert counts(broken, "asked-and-answered") == (0, 1)
-    [words] = [each.words for each in broken.breaches if each.rule.code == "asked-and-answered"]
+    assert counts(broken, "response-incomplete") == (0, 1)
+    [words] = [each.words for each in broken.breaches if each.rule.code == "response-incomplete"]
     assert " missing: " in words
 
 
@@ -108,7 +108,7 @@ SILENT: Final[dict[str, Step]] = {
 
 @cases("case", SILENT)
 def test_a_response_that_owes_nothing(case: str, tmp_path: Path) -> None:
-    assert counts(checked(made(tmp_path, [SILENT[case]])), "asked-and-answered")[1] == 0
+    assert counts(checked(made(tmp_path, [SILENT[case]])), "response-incomplete")[1] == 0
 
 
 def test_the_table_of_answers_names_fields_that_there_are() -> None:

@@ -261,7 +261,7 @@ def made_with(folder: Path, part: str, bodies: dict[str, Any], rest: str | None)
 def test_each_rule_has_its_tests_and_its_source() -> None:
     tested = {*MADE, "request-trailing-bytes", "response-trailing-bytes", "request-malformed", "response-malformed"}
     tested |= {
-        "asked-and-answered",
+        "response-incomplete",
         "response-id",
         "request-tag-versions",
         "response-tag-versions",

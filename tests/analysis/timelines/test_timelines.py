@@ -51,7 +51,7 @@ def test_a_classic_group_has_a_phase_for_each_generation() -> None:
         ("java-classic", ["1 joined", "2 joined"]),
         ("java-cooperative", ["1 joined", "2 joined",
                               "1 rejoined after it gave up partitions: the second step of a cooperative rebalance",
-                              "1 asked for it: the lab asks for it"]),
+                              "1 requested it: the lab asks for it"]),
         ("trouble-rebalance-loop", ["0 joined", *(f"{n} left: its consumer was closed" for n in range(4))]),
         ("java-kip848", ["1 joined", "2 joined"]),
         ("java-share", ["1 joined", "no member in this capture shows a change"]),

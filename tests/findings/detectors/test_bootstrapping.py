@@ -54,7 +54,7 @@ def test_it_is_said_once_for_all_connections(tmp_path: Path) -> None:
 
 @cases(("count", "is_storm"), [(9, False), (10, True), (40, True)])
 def test_ten_connections_that_only_bootstrap_are_a_storm(tmp_path: Path, count: int, is_storm: bool) -> None:
-    wires = [bootstrap(n, 1000 * n) for n in range(count)]
+    wires = [bootstrap(n, 1000 * n, "10.0.0.8") for n in range(count)]
     for n, wire in enumerate(wires):
         wire.close(1000 * n + 500, by_client=True)
     messages = [each.message for each in found(tmp_path, *wires) if each.code == "reconnect-storm"]
@@ -62,7 +62,13 @@ def test_ten_connections_that_only_bootstrap_are_a_storm(tmp_path: Path, count: 
     if is_storm:
         assert messages[0].startswith(f"10.0.0.5 opened {count} connections to 10.0.0.9:9092 within {count - 1}.000 s")
         assert f"the client closed {count}, after 497.0 ms at most" in messages[0]
-        assert "Metadata sends it to 10.0.0.9:9092 (advertised.listeners)" in messages[0]
+        assert "Metadata sends it to 10.0.0.8:9092 (advertised.listeners)" in messages[0]
+
+
+def test_an_address_that_the_client_reaches_is_not_why_it_storms(tmp_path: Path) -> None:
+    [finding] = found(tmp_path, *(bootstrap(n, 1000 * n) for n in range(12)))
+    assert finding.code == "reconnect-storm"
+    assert "advertised.listeners" not in finding.message
 
 
 def test_connections_on_which_something_is_done_are_no_storm(tmp_path: Path) -> None:

@@ -102,3 +102,16 @@ def test_a_large_request_broken_off(tmp_path: Path) -> None:
     last = talk.turns[-2]
     talk.turns[-2:] = [type(last)(last.time_ns, True, last.data[:5000])]
     assert codes(tmp_path, talk) == [(1, "oversized-request")]
+
+
+def test_a_large_request_that_only_the_capture_lacks_is_not_too_large(tmp_path: Path) -> None:
+    """Another request came behind it: the client sent all of it."""
+    talk = Talk(closed=True)
+    heartbeat(talk, 0)
+    produce(talk, 5, value=bytes(2 << 20))
+    whole = talk.turns[-2]
+    talk.turns[-2:] = [whole._replace(data=whole.data[:5000], missing=len(whole.data) - 5000)]
+    talk.ask(10, "Heartbeat", 4, {"group_id": "readers", "generation_id": 1, "member_id": "one"})
+    found_codes = [code for _, code in codes(tmp_path, talk)]
+    assert "oversized-request" not in found_codes
+    assert "closed-in-flight" in found_codes

@@ -139,8 +139,8 @@ def _refused(body: Body, path: Path, before: Key = ()) -> Iterator[Key]:
             yield from _refused(element, tuple(rest), (*before, name))
 
 
-@RULES.response("asked-and-answered", "the response's schema; Kafka's KafkaApis", ASKED, side=RuleSide.BROKER)
-def asked_and_answered(event: MessageEvent) -> Iterator[Verdict]:
+@RULES.response("response-incomplete", "the response's schema; Kafka's KafkaApis", ASKED, side=RuleSide.BROKER)
+def complete_response(event: MessageEvent) -> Iterator[Verdict]:
     """a response has all topics, partitions, groups and resources that its request asks for."""
     body, request = event.body, event.request
     if not body or not request or body.get("error_code") or not _owes_all(event):
