@@ -83,7 +83,7 @@ class Deliveries:
         self._events = Column(np.int64), Column(np.int64)
         """Direction and kind, and time."""
         self._compared = (0, False)
-        """How many directions were compared, and whether any are alike."""
+        """How many directions were compared, and whether any begin with equal numbers."""
         self._sorted: tuple[int, Int64, Int64] = (-1, np.zeros(0, np.int64), np.zeros(0, np.int64))
 
     def feed(self, segments: SegmentBatch) -> None:
