@@ -1,10 +1,9 @@
 """Reading takes calls in proportion to the text, whatever is in it."""
 
-import sys
 from collections.abc import Callable
-from types import FrameType
 
 from dissector.pasted.reading import read_bytes
+from tests.calls import count_calls
 from tests.cases import cases
 
 MESSAGE = "00 00 00 04 00 00 00 05 "
@@ -26,20 +25,7 @@ def messages_with_a_hole_each(count: int) -> str:
 
 
 def calls(text: str) -> int:
-    """How many functions are called, and generators resumed, to read a text."""
-    count = 0
-
-    def note(_frame: FrameType, event: str, _argument: object) -> None:
-        nonlocal count
-        count += event in ("call", "c_call")
-
-    before = sys.getprofile()
-    sys.setprofile(note)
-    try:
-        assert read_bytes(text.encode()) is not None
-    finally:
-        sys.setprofile(before)
-    return count
+    return count_calls(lambda: read_bytes(text.encode()))
 
 
 @cases("text", [pieces_of_a_message_behind_others, messages_with_a_hole_each])
