@@ -18,7 +18,6 @@ from collections import Counter
 from collections.abc import Callable, Sequence, Set
 from functools import lru_cache
 from typing import Final
-from typing import Protocol as Interface
 
 import numpy as np
 
@@ -28,6 +27,7 @@ from dissector.core.batches import NEVER
 from dissector.core.columns import Column
 from dissector.core.limits import Limits
 from dissector.detection import other_protocols
+from dissector.detection.connections import Connections
 from dissector.detection.decode_as import DecodeAs, Protocol, choice_for
 from dissector.detection.frame_heuristics import (
     PRODUCE,
@@ -53,47 +53,6 @@ Outstanding = Callable[[int], PendingIds]
 """The pending requests of a connection."""
 
 
-class Connections(Interface):
-    """The connections of a capture. `transport.ConnectionTable` implements it."""
-
-    def __len__(self) -> int:
-        """How many connections there are."""
-
-    def endpoints(self, connection: int) -> tuple[tuple[str, int], tuple[str, int]]:
-        """Address and port of side 0 and side 1."""
-
-    def ports(self, connection: int) -> tuple[int, int]:
-        """The port of side 0 and of side 1."""
-
-    def ends(self, connections: Int64, sides: Int64) -> tuple[list[tuple[str, int]], Int64]:
-        """Address and port of each different end that is one side of connections; and for every connection which of
-        them is its own."""
-
-    def syn_side(self, connection: int) -> int:
-        """The side that opened the connection, -1 where the capture did not see it."""
-
-    def syn_sides(self, connections: Int64) -> Int64:
-        """The same for many, `(n,)`."""
-
-    def first_packet(self, connection: int) -> int:
-        """The number of its first packet."""
-
-    def first_packets(self, connections: Int64) -> Int64:
-        """The same for many, `(n,)`."""
-
-    def first_time_ns(self, connection: int) -> int:
-        """The time of its first packet."""
-
-    def closed(self, connection: int) -> tuple[int, int]:
-        """The time of its first FIN or RST, `NEVER` where none was captured; and the side that sent it."""
-
-    def open(self) -> Int64:
-        """Connections of which more may come, ascending."""
-
-    def ended(self, connection: int) -> tuple[int, int]:
-        """Which of the flags FIN and RST side 0 and side 1 have sent; 0 where none."""
-
-
 class KafkaDetector:
     """Classifies directions, and keeps the client's side of each Kafka connection. `decode_as` is what the user says of
     connections. Implements `framing.ProtocolDetector`."""
@@ -113,7 +72,7 @@ class KafkaDetector:
         self.other_protocol = Column(np.uint8)
         """An `OtherProtocol` for each connection that is not Kafka, and for each server of a Kafka client that is
         not."""
-        self._spoke = Column(np.uint8)
+        self._senders = Column(np.uint8)
         """Which sides of a connection sent something, as bits, where it is not plainly Kafka."""
         self._alerts = Column(np.uint16)
         """The TLS alert that ended each connection, 256 more if side 1 sent it."""
@@ -122,7 +81,7 @@ class KafkaDetector:
         """Classify a direction by its first bytes."""
         connection, side = divmod(direction, 2)
         self._grow(connection + 1)
-        self._spoke.values[connection] |= 1 << side
+        self._senders.values[connection] |= 1 << side
         if from_start and len(head) == ALERT_SIZE:
             self.note_alert(direction, head)
         if self._is_transcript(connection):
@@ -176,7 +135,7 @@ class KafkaDetector:
         self.other_protocol.grow(connections)
         self.client_side.grow(connections)
         self._alerts.grow(connections)
-        self._spoke.grow(connections)
+        self._senders.grow(connections)
 
     def _classify_known(self, connection: int, side: int, head: bytes, *, from_start: bool) -> Classification:
         """Classify a direction of a Kafka connection: framed from the start of its stream, else after a search."""
@@ -348,16 +307,16 @@ class KafkaDetector:
 
     def _sends_tls_alone(self) -> Bool:
         """Which connections have bytes of TLS from one side and none from the other, `(n,)`."""
-        alone: Bool = (self.other_protocol.values == OtherProtocol.TLS) & np.isin(self._spoke.values, (1, 2))
+        alone: Bool = (self.other_protocol.values == OtherProtocol.TLS) & np.isin(self._senders.values, (1, 2))
         return alone
 
     def _is_refused(self, connection: int) -> bool:
-        """Whether the side that opened a connection of TLS is the one that spoke, and the other closed it; not on ports
-        of other protocols over TLS."""
+        """Whether the side that opened a connection of TLS is the only sender, and the other closed it; not on ports of
+        other protocols over TLS."""
         opener, (closed_ns, closer) = self._connections.syn_side(connection), self._connections.closed(connection)
         return (
             opener >= 0
-            and int(self._spoke.values[connection]) == 1 << opener
+            and int(self._senders.values[connection]) == 1 << opener
             and closed_ns != NEVER
             and closer == 1 - opener
             and self._connections.ports(connection)[1 - opener] not in TLS_PORTS

@@ -14,7 +14,7 @@ import numpy as np
 
 from dissector.core.arrays import Int64
 from dissector.core.store import Store
-from dissector.detection.kafka_detector import Connections
+from dissector.detection.connections import Connections
 from dissector.exchange.connection_facts import ConnectionFacts, ConnectionLookup
 from dissector.exchange.endpoint_names import CACHE_SIZE, EndpointNames
 from dissector.exchange.index_row import IndexRow, read_index_rows

@@ -8,7 +8,8 @@ import numpy as np
 from dissector.core.arrays import Int64
 from dissector.core.batches import NEVER
 from dissector.core.text import endpoint_name
-from dissector.detection.kafka_detector import NO_CLIENT, Connections, KafkaDetector
+from dissector.detection.connections import Connections
+from dissector.detection.kafka_detector import NO_CLIENT, KafkaDetector
 
 CACHE_SIZE: Final = 1 << 14
 """Connections whose ends are kept as text."""

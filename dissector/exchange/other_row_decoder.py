@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from dataclasses import replace
 
-from dissector.detection.kafka_detector import Connections
+from dissector.detection.connections import Connections
 from dissector.detection.other_protocols import OtherProtocol
 from dissector.exchange import row_findings
 from dissector.exchange.endpoint_names import EndpointNames

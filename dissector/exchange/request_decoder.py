@@ -6,7 +6,7 @@ from functools import partial
 from typing import Final
 
 from dissector.core.finding import Finding
-from dissector.detection.kafka_detector import Connections
+from dissector.detection.connections import Connections
 from dissector.exchange import row_findings
 from dissector.exchange.endpoint_names import EndpointNames
 from dissector.exchange.error_response import error_response

@@ -15,9 +15,10 @@ from dissector.core.batches import FrameBatch, FrameKind
 from dissector.core.limits import Limits
 from dissector.core.stage import Position, oldest_position
 from dissector.core.store import Store
+from dissector.detection.connections import Connections
 from dissector.detection.decode_as import DecodeAs
 from dissector.detection.frame_heuristics import HEAD
-from dissector.detection.kafka_detector import Connections, KafkaDetector
+from dissector.detection.kafka_detector import KafkaDetector
 from dissector.detection.other_protocols import OtherProtocol
 from dissector.index.acks import expect_response
 from dissector.index.conversation_state import ConversationState

@@ -7,12 +7,13 @@ front are tried as one message, request and response. Every assumption is a note
 Invariant: no byte is made up but a size prefix, and that is noted.
 """
 
+from bisect import bisect_left, bisect_right
 from dataclasses import dataclass, field
 from typing import Final
 
 from dissector.conversation import Packet, Turn
 from dissector.core.text import counted
-from dissector.pasted.judge import WEIGHTS, Fit, Judge, frames_of, sized
+from dissector.pasted.judge import WEIGHTS, Fit, Judge, frame_end, frames_of, sized
 from dissector.pasted.labels import CONTEXT, label_of
 from dissector.pasted.packets import PacketHead, packet_head, time_in
 from dissector.pasted.pieces import FoundPieces, Hole, Piece
@@ -37,12 +38,6 @@ class JoinedPieces:
     characters: int
 
     @property
-    def missing(self) -> int:
-        """How many bytes the last message lacks, as its size says."""
-        frames = frames_of(self.virtual)
-        return max(0, sum(frames[-1]) - len(self.virtual)) if frames else 0
-
-    @property
     def virtual(self) -> bytes:
         """The bytes with zeros where some are left out."""
         if not self.holes:
@@ -52,6 +47,43 @@ class JoinedPieces:
             parts += [self.data[at : hole.at], bytes(hole.size)]
             at = hole.at
         return b"".join([*parts, self.data[at:]])
+
+
+class _GrowingRun:
+    """Pieces that are being joined.
+
+    Invariant: where the last message ends is kept, so that joining takes time linear in the pieces."""
+
+    def __init__(self, piece: Piece, hint: bool | None) -> None:
+        self._first = piece
+        self._hint = hint
+        self._data = bytearray()
+        self._characters = 0
+        self._end: int | None = 0
+        """Where the last message ends whose size is there; None where a size can't be one."""
+        self.holes: list[Hole] = []
+        self.add(piece)
+
+    def __len__(self) -> int:
+        return len(self._data)
+
+    def add(self, piece: Piece) -> None:
+        """Join a piece; none after one with holes."""
+        self.holes = [Hole(hole.at + len(self), hole.size) for hole in piece.holes]
+        self._data += piece.data
+        self._characters += piece.end - piece.start
+        while self._end is not None and self._end + PREFIX <= len(self):
+            self._end = frame_end(bytes(self._data[self._end : self._end + PREFIX]), self._end)
+
+    @property
+    def missing(self) -> int:
+        """How many bytes the last message lacks, as its size says."""
+        return 0 if self._end is None else max(0, self._end - len(self))
+
+    def joined(self) -> JoinedPieces:
+        """Return what was joined."""
+        first, data = self._first, bytes(self._data)
+        return JoinedPieces(first.start, data, first.connection, self._hint, self.holes, self._characters)
 
 
 @dataclass(slots=True)
@@ -119,28 +151,26 @@ def _arrange_packets(made: Arrangement, pieces: list[Piece], heads: list[PacketH
 
 def _runs(pieces: list[Piece], text: str, judge: Judge) -> list[JoinedPieces]:
     """Return the pieces, those joined that go on in the next one of their connection and direction."""
-    runs: list[JoinedPieces] = []
-    last: dict[tuple[int, bool | None], JoinedPieces] = {}
+    runs: list[_GrowingRun] = []
+    last: dict[tuple[int, bool | None], _GrowingRun] = {}
     end = 0
     for piece in pieces:
         label = label_of(text[max(end, piece.start - CONTEXT) : piece.start])
         hint, end = label.from_client if piece.from_client is None else piece.from_client, piece.end
         before = None if label.is_message else last.get((piece.connection, hint))
         if before is not None and not before.holes and _goes_on(before, piece, judge):
-            before.holes = [Hole(hole.at + len(before.data), hole.size) for hole in piece.holes]
-            before.data += piece.data
-            before.characters += piece.end - piece.start
+            before.add(piece)
             continue
-        run = JoinedPieces(piece.start, piece.data, piece.connection, hint, list(piece.holes), piece.end - piece.start)
+        run = _GrowingRun(piece, hint)
         runs.append(run)
         # What stands behind it without a word may be more of it.
         last[piece.connection, hint] = last[piece.connection, None] = run
-    return runs
+    return [run.joined() for run in runs]
 
 
-def _goes_on(before: JoinedPieces, piece: Piece, judge: Judge) -> bool:
+def _goes_on(before: _GrowingRun, piece: Piece, judge: Judge) -> bool:
     """Return whether a piece is more of the message that the run before it ends in."""
-    if len(before.data) < PREFIX:
+    if len(before) < PREFIX:
         return True
     missing = before.missing
     if not missing:
@@ -164,6 +194,7 @@ class _Arranger:
         self._seen: set[bytes] = set()
         """Runs: where the same bytes stand twice in a text, they count once."""
         self._bodies = False
+        self._turns = 0
 
     def arrange(self, runs: list[JoinedPieces]) -> None:
         fits = True
@@ -184,8 +215,9 @@ class _Arranger:
         judged = []
         for at, size in frames:
             frame = data[at : at + size]
-            whole = at + size <= len(data) and not any(start < at + size and at < end for start, end in gaps)
-            cut = min((start for start, _ in gaps if at <= start < at + size), default=at + len(frame))
+            inside = _within(gaps, at, at + size)
+            whole = at + size <= len(data) and not inside
+            cut = next((start for start, _ in inside if start >= at), at + len(frame))
             seen = frame[: cut - at]
             side, fit = self._side(seen, run.hint, whole=whole)
             judged.append((at, size, side, fit))
@@ -292,18 +324,17 @@ class _Arranger:
     def _emit(self, run: JoinedPieces, frames: list[tuple[int, int, bool]]) -> None:
         """Add turns: a message each, cut at what is left out."""
         turns = self._made.turns.setdefault(run.connection, [])
-        number = sum(map(len, self._made.turns.values()))
         data, gaps = run.virtual, _gaps(run)
         for start, end, side in frames:
             at, stop = start, min(end, len(data))
-            inside = [(max(first, at), min(last, stop)) for first, last in gaps if first < stop and last > at]
-            for first, last in inside:
-                turns.append(Turn(number, side, data[at:first], last - first))
-                at, number = last, number + 1
+            for first, last in _within(gaps, at, stop):
+                begin, behind = max(first, at), min(last, stop)
+                turns.append(Turn(self._turns, side, data[at:begin], behind - begin))
+                at, self._turns = behind, self._turns + 1
             missing = end - stop
             if at < stop or missing:
-                turns.append(Turn(number, side, data[at:stop], missing))
-                number += 1
+                turns.append(Turn(self._turns, side, data[at:stop], missing))
+                self._turns += 1
 
     def _note(self) -> None:
         """Note what was assumed, and what changes it."""
@@ -318,7 +349,7 @@ class _Arranger:
             elif sides == {False}:
                 made.notes.append("taken for a response, the broker's (--response API:VERSION says to what)")
             else:
-                made.notes.append("requests and responses are told apart by their bytes (> and < before hex say it)")
+                made.notes.append("the direction of messages follows from their bytes (> and < before hex set it)")
 
 
 def _gaps(run: JoinedPieces) -> list[tuple[int, int]]:
@@ -329,3 +360,9 @@ def _gaps(run: JoinedPieces) -> list[tuple[int, int]]:
             found.append((hole.at + more, hole.at + more + hole.size))
         more += hole.size
     return found
+
+
+def _within(gaps: list[tuple[int, int]], start: int, end: int) -> list[tuple[int, int]]:
+    """Return the gaps, ascending, that have bytes between two places."""
+    first = bisect_right(gaps, start, key=lambda gap: gap[1])
+    return gaps[first : bisect_left(gaps, end, key=lambda gap: gap[0])]

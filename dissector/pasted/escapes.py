@@ -34,7 +34,8 @@ _LETTERS: Final = {"a": 7, "b": 8, "t": 9, "n": 10, "v": 11, "f": 12, "r": 13, "
 _BETWEEN: Final = re.compile(r"[\s+.\\,&]*")
 _VECTOR: Final = re.compile(r"(?:\.\.\.)?, iov_len=[0-9]+\}(?:, \{iov_base=)?")
 _CUT: Final = re.compile(r"(?:\.\.\.|…)")
-_RESULT: Final = re.compile(r"[^\n]*?\)\s*=\s*([0-9]{1,9})\s*$", re.MULTILINE)
+_RESULT: Final = re.compile(r"[^\n]{0,2000}?\)\s*=\s*([0-9]{1,9})\s*$", re.MULTILINE)
+"""The end of a line of `strace`, near enough that many literals on one line take linear time."""
 _FAR: Final = 240
 """Characters between two literals that are one; and of what stands before them."""
 _FILLER: Final = "\u200b"
@@ -98,8 +99,7 @@ def string_literals(lines: Lines, *, twice: bool = False, wide: bool = False, na
         data = decoded_escapes(body, wide=wide, narrow=narrow)
         last = pieces[-1] if pieces else None
         if last is not None and not last.holes and _goes_on(text[last.end : min(start, last.end + _FAR)]):
-            last.data += data
-            last.end = end
+            last.add(data, end)
         elif "\\" in body:
             last = Piece(start, end, data)
             descriptor = descriptor_of(text[max(0, start - _FAR) : start].rpartition("\n")[2])
@@ -108,8 +108,11 @@ def string_literals(lines: Lines, *, twice: bool = False, wide: bool = False, na
         else:
             continue
         if _CUT.match(text, end):
+            last.finish()
             result = _RESULT.match(text, end)
             last.holes = [Hole(len(last.data), max(0, int(result[1]) - len(last.data)) if result else 0)]
+    for piece in pieces:
+        piece.finish()
     taken = [piece for piece in pieces if len(piece.data) >= _LEAST]
     return _with_bare(text, taken)
 

@@ -138,12 +138,18 @@ def frames_of(data: bytes) -> list[tuple[int, int]] | None:
     found: list[tuple[int, int]] = []
     at = 0
     while at < len(data):
-        size = int.from_bytes(data[at : at + PREFIX], "big", signed=True)
-        if len(data) - at < PREFIX or not 4 <= size <= limits.DEFAULT.frame_size:
+        end = frame_end(data[at : at + PREFIX], at)
+        if end is None:
             return None
-        found.append((at, PREFIX + size))
-        at += PREFIX + size
+        found.append((at, end - at))
+        at = end
     return found
+
+
+def frame_end(prefix: bytes, at: int) -> int | None:
+    """Return where a frame ends that begins at `at` with these four bytes; None where they can't be a size."""
+    size = int.from_bytes(prefix, "big", signed=True)
+    return at + PREFIX + size if len(prefix) == PREFIX and 4 <= size <= limits.DEFAULT.frame_size else None
 
 
 def _int16(data: bytes, at: int) -> int:

@@ -32,6 +32,19 @@ class Piece:
     """Bytes that are written as one number, if all are."""
     padding: bytes = b""
     """The rest of the last number, where the bytes end inside it."""
+    _added: list[bytes] = field(default_factory=list)
+
+    def add(self, data: bytes, end: int) -> None:
+        """Add bytes that end at a place of the text. `data` has them after `finish`: joining them one by one would take
+        time that grows with the square of their number."""
+        self._added.append(data)
+        self.end = end
+
+    def finish(self) -> None:
+        """Join what was added."""
+        if self._added:
+            self.data = b"".join((self.data, *self._added))
+            self._added.clear()
 
     def swapped(self) -> "Piece":
         """Return the piece with numbers as little-endian ones."""

@@ -80,8 +80,7 @@ def hex_words(lines: Lines) -> list[Piece]:
             data = _bytes(whole[1])
             arrow = _ARROW.match(text)
             if follows and own == indent:
-                pieces[-1].data += data
-                pieces[-1].end = start + whole.end(1)
+                pieces[-1].add(data, start + whole.end(1))
             elif data:
                 pieces.append(Piece(start + whole.start(1), start + whole.end(1), data))
             if arrow and not follows:
@@ -96,6 +95,8 @@ def hex_words(lines: Lines) -> list[Piece]:
             more = _MORE.match(text, found.end())
             holes = [Hole(len(data), int(more[1].replace(",", "")))] if more and more[1].strip(",") else []
             pieces.append(Piece(start + found.start(), start + found.end(), data, holes=holes))
+    for piece in pieces:
+        piece.finish()
     _mark_by_tab(pieces, lines)
     return pieces
 
@@ -109,11 +110,12 @@ def annotated_words(lines: Lines) -> list[Piece]:
         if found is None:
             follows = False
         elif follows:
-            pieces[-1].data += _bytes(found[1])
-            pieces[-1].end = start + found.end(1)
+            pieces[-1].add(_bytes(found[1]), start + found.end(1))
         else:
             pieces.append(Piece(start + found.start(1), start + found.end(1), _bytes(found[1])))
             follows = True
+    for piece in pieces:
+        piece.finish()
     return [piece for piece in pieces if len(piece.data) >= _LEAST]
 
 

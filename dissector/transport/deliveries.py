@@ -26,6 +26,7 @@ from dissector.core.batches import SegmentBatch
 from dissector.core.columns import Column, unique
 from dissector.core.kernel import function
 from dissector.core.limits import Limits
+from dissector.transport.kernel_state import kernel_state
 
 NOTHING: Final = -1
 LEAST_RANDOM: Final = 1 << 16
@@ -83,22 +84,16 @@ class Deliveries:
         self._events = Column(np.int64), Column(np.int64)
         """Direction and kind, and time."""
         self._compared = (0, False)
-        """How many directions were compared, and whether any are alike."""
+        """How many directions were compared, and whether any begin with equal numbers."""
         self._sorted: tuple[int, Int64, Int64] = (-1, np.zeros(0, np.int64), np.zeros(0, np.int64))
 
     def feed(self, segments: SegmentBatch) -> None:
         """Take segments, in capture order."""
         if not len(segments):
             return
-        directions = (int(segments.direction.max()) | 1) + 1
-        for column in self._by_direction.values():
-            column.grow(directions)
-        for column in self._by_connection.values():
-            column.grow(directions // 2)
-        columns = {name: np.ascontiguousarray(getattr(segments, name)) for name in _OF_SEGMENTS}
-        state = {name: column.values for name, column in (*self._by_direction.items(), *self._by_connection.items())}
+        directions, state = kernel_state(segments, _OF_SEGMENTS, self._by_direction, self._by_connection)
         events = np.empty((2 * len(segments), 2), np.int64)
-        addresses = {name: values.ctypes.data for name, values in (*columns.items(), *state.items())}
+        addresses = {name: values.ctypes.data for name, values in state.items()}
         call = _KernelDeliveries(rows=len(segments), directions=directions, events=events.ctypes.data, **addresses)
         _deliveries()(ctypes.byref(call))
         room = max(0, self._most - len(self._events[0]))

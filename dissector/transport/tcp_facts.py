@@ -23,6 +23,7 @@ import numpy as np
 from dissector.core.batches import RunBatch, RunKind, SegmentBatch
 from dissector.core.columns import Column
 from dissector.core.kernel import function
+from dissector.transport.kernel_state import kernel_state
 from dissector.transport.retransmissions import Retransmissions
 
 NOTHING: Final = -1
@@ -82,14 +83,8 @@ class TcpFactsTable:
         """Take segments, in capture order."""
         if not len(segments):
             return
-        directions = (int(segments.direction.max()) | 1) + 1
-        for column in self._by_direction.values():
-            column.grow(directions)
-        for column in self._by_connection.values():
-            column.grow(directions // 2)
-        columns = {name: np.ascontiguousarray(getattr(segments, name)) for name in _OF_SEGMENTS}
-        state = {name: column.values for name, column in (*self._by_direction.items(), *self._by_connection.items())}
-        addresses = {name: values.ctypes.data for name, values in (*columns.items(), *state.items())}
+        directions, state = kernel_state(segments, _OF_SEGMENTS, self._by_direction, self._by_connection)
+        addresses = {name: values.ctypes.data for name, values in state.items()}
         _tcp_facts()(ctypes.byref(_KernelTcpFacts(rows=len(segments), directions=directions, **addresses)))
 
     def add_gaps(self, runs: RunBatch) -> None:

@@ -11,7 +11,7 @@ from dissector.core.arrays import Int64
 from dissector.core.batches import NOWHERE, FrameBatch, FrameKind
 from dissector.core.limits import DEFAULT
 from dissector.core.store import Store
-from dissector.detection.kafka_detector import Connections
+from dissector.detection.connections import Connections
 from dissector.index.exchange_table import NO_FRAME, ExchangeTable, RowKind
 from dissector.index.index_columns import index_columns
 from dissector.index.indexer import Indexer

@@ -173,7 +173,6 @@ class SequenceView(CursorLines):
     def _show_lanes(self, first: int) -> None:
         if first != self._first:
             self._first = first
-
             self.redraw()
 
     def action_lane(self, step: int) -> None:

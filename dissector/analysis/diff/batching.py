@@ -109,8 +109,8 @@ class ProducedBatches:
     read_bytes: int = 0
     unread: int = 0
     """Batches whose records were not read: beyond `MAX_RECORD_BYTES`, or damaged."""
-    unanswered: dict[RepeatableBatch, int] = field(default_factory=dict)
-    """Batches of requests that have no response so far, and how many equal ones there are."""
+    unanswered: set[RepeatableBatch] = field(default_factory=set)
+    """Batches of requests without a response that were not sent again with one so far."""
     _summation: RecordSummation = field(default_factory=RecordSummation, compare=False)
 
     def add_requests(self, capture: Capture, rows: Int64, found: IndexColumns, outcomes: ProduceOutcomes) -> None:
@@ -204,12 +204,12 @@ class ProducedBatches:
                 fields.names[int(fields.topic[place])], int(fields.partition[place]),
                 int(batches["records_count"][at]), int(sums["records"][at]),
             )  # fmt: skip
-            if left := self.unanswered.get(batch, 0):
+            if batch in self.unanswered:
                 is_new[at] = False
                 if is_answered[at]:
-                    self.unanswered[batch] = left - 1
+                    self.unanswered.remove(batch)
             elif not is_answered[at] and len(self.unanswered) < MAX_BATCHES:
-                self.unanswered[batch] = 1
+                self.unanswered.add(batch)
         return is_new
 
 

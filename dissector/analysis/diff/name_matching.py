@@ -1,7 +1,7 @@
 """Match names that differ between the sides: by what each side uses them for, and in the order of their appearance.
 
 Names that programs choose are matched tier by tier (`Tier`): first those that both sides work with, then those that one
-of them only asks about, then those that responses list. In each tier equal names match, then those that are used alike:
+of them only queries, then those that responses list. In each tier equal names match, then those with the same uses:
 a topic of the cluster that both sides have seen does not keep a side's own topic from its counterpart. Names that a run
 generates (member ids, producer ids, uuids) are matched by
 use and order: equal ones are a coincidence; the first pair of a kind is #1. More of them on one side are told from the

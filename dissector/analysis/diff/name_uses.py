@@ -23,12 +23,12 @@ PARTITION_ARRAYS: Final = frozenset(
 )  # fmt: skip
 
 
-ASKING: Final = frozenset(
+QUERIES: Final = frozenset(
     ("Metadata", "DescribeTopicPartitions", "DescribeConfigs", "DescribeGroups", "ConsumerGroupDescribe",
      "ShareGroupDescribe", "StreamsGroupDescribe", "DescribeTransactions", "DescribeProducers", "DescribeLogDirs",
      "ListOffsets", "OffsetFetch", "OffsetForLeaderEpoch", "FindCoordinator", "DescribeShareGroupOffsets")
 )  # fmt: skip
-"""APIs with which tools ask about all that they have seen listed."""
+"""APIs with which tools query all that they have seen listed."""
 
 
 class Tier(IntEnum):
@@ -36,8 +36,8 @@ class Tier(IntEnum):
 
     SEEN = 0
     """Responses alone have it."""
-    ASKED = 1
-    """It is asked about."""
+    QUERIED = 1
+    """Requests that only query have it."""
     USED = 2
     """A program works with it: it produces, fetches, commits, joins."""
 
@@ -71,7 +71,7 @@ class NameUses:
     def tier(self, name: EntityName) -> Tier:
         """Return how much the side has to do with a name."""
         apis = [use.api for use in self.of(name) if use.part == "request"]
-        return Tier.SEEN if not apis else Tier.ASKED if ASKING.issuperset(apis) else Tier.USED
+        return Tier.SEEN if not apis else Tier.QUERIED if QUERIES.issuperset(apis) else Tier.USED
 
     def partitions(self, topics: Set[EntityName]) -> frozenset[tuple[int, bool]]:
         """Return the partitions that these topics have according to Metadata, and whether a topic had them from the

@@ -97,7 +97,7 @@ def compare_lost(key: MatchingKey, a: KeyProfile, b: KeyProfile) -> Iterator[Key
     counts = [len(profile.lost) for profile in (a, b)]
     if bool(counts[0]) == bool(counts[1]) and is_same_count(*counts):
         return
-    versions = sorted({*a.versions} if counts[0] else {*b.versions})
+    versions = sorted({version for profile in (a, b) if profile.lost for version in profile.versions})
     texts = [f"{len(profile.lost):,} of {len(profile.rows):,}" for profile in (a, b)]
     rows = [profile.lost[0] if profile.lost else None for profile in (a, b)]
     words = f"v{', v'.join(map(str, versions))}: the connection was closed before the response came"
@@ -212,15 +212,19 @@ def compare_batching(a: ProducedBatches, b: ProducedBatches, names: NameMatching
 def _batching_setting(a: ProducedBatches, b: ProducedBatches) -> str:
     """Return the place of the setting that fits how batches differ: the largest size, where many batches of the side
     that has larger ones are about as large as any; else how long records wait, where that differs; else none."""
-    larger = max((a, b), key=lambda side: median(side.sizes))
-    if max(larger.sizes) >= LEAST_LIMIT:
-        full = sum(each >= FULL * max(larger.sizes) for each in larger.sizes)
-        if full >= MANY_FULL * len(larger.sizes):
-            return BATCH_SIZE
+    larger = max(median(side.sizes) for side in (a, b))
+    if any(_are_often_full(side.sizes) for side in (a, b) if median(side.sizes) == larger):
+        return BATCH_SIZE
     if min(len(a.waits_ms), len(b.waits_ms)) < MIN_BATCHES:
         return NO_SETTING
     waits_ns = [median(side.waits_ms) * NS_PER_MS for side in (a, b)]
     return LINGER if _intervals_differ(waits_ns[0], waits_ns[1]) else NO_SETTING
+
+
+def _are_often_full(sizes: Sequence[int]) -> bool:
+    """Return whether many batches are about as large as any."""
+    largest = max(sizes)
+    return largest >= LEAST_LIMIT and sum(each >= FULL * largest for each in sizes) >= MANY_FULL * len(sizes)
 
 
 def _by_matched_topic(

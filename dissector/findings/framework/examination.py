@@ -19,7 +19,7 @@ from dissector.core.batches import NEVER
 from dissector.core.columns import is_in
 from dissector.core.finding import Finding
 from dissector.core.store import Store
-from dissector.detection.kafka_detector import Connections
+from dissector.detection.connections import Connections
 from dissector.exchange.decoder import ExchangeDecoder
 from dissector.findings import registry
 from dissector.findings.framework.aggregation import EXTRACTORS, ImmediateAggregation, ObservationLog

@@ -8,7 +8,10 @@ import pytest
 
 from dissector.analysis.diff import DiffReason, batching
 from dissector.analysis.diff.batching import ProducedBatches
+from dissector.analysis.diff.name_matching import NameMatching
+from dissector.analysis.diff.name_uses import NameUses
 from dissector.analysis.diff.side_profile import SideProfile
+from dissector.analysis.diff.statistical_comparison import BATCH_SIZE, compare_batching
 from dissector.bulk.record_columns import RecordsFields, RecordsOfRows
 from tests.analysis.diff.editing import Lines, bundled, compared, edited, side
 from tests.cases import cases
@@ -81,3 +84,14 @@ def test_records_that_the_broker_has_twice_are_twice_as_many(tmp_path: Path, err
         entry for entry in compared(bundled("compare-java-1"), again).entries if entry.reason is DiffReason.CONTENT
     ]
     assert entry.count_a < entry.count_b
+
+
+def test_the_setting_behind_batches_of_the_same_median_size_is_the_same_from_both_sides() -> None:
+    full, with_a_large_one = ProducedBatches(), ProducedBatches()
+    full.sizes.extend([5_000] * 20)
+    with_a_large_one.sizes.extend([5_000] * 19 + [50_000])
+    full.records.extend([10] * 20)
+    with_a_large_one.records.extend([100] * 20)
+    names = NameMatching({}, {}, (NameUses({}), NameUses({})))
+    for a, b in ((full, with_a_large_one), (with_a_large_one, full)):
+        assert [found.setting for found in compare_batching(a, b, names)] == [BATCH_SIZE]

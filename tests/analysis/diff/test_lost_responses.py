@@ -12,9 +12,11 @@ COMMIT = 8
 GROUP = b"\0\x07billing"
 
 
-def commit(number: int) -> bytes:
-    """OffsetCommit v1, which Kafka 4 no longer has, of no topic."""
-    return request(number, api_key=COMMIT, version=1, client_id=b"sarama", body=GROUP + bytes(4) + bytes(2) + bytes(4))
+def commit(number: int, version: int = 1) -> bytes:
+    """OffsetCommit v0 or v1, which Kafka 4 no longer has, of no topic."""
+    generation_and_member = bytes(6) if version else b""
+    body = GROUP + generation_and_member + bytes(4)
+    return request(number, api_key=COMMIT, version=version, client_id=b"sarama", body=body)
 
 
 def answered(number: int) -> Turn:
@@ -45,6 +47,15 @@ def test_a_request_that_the_broker_closes_on_is_the_first_difference(tmp_path: P
     first = compared(old, new).entries[0]
     assert (first.api, first.reason, first.a, first.b) == ("OffsetCommit", DiffReason.UNANSWERED, "0 of 1", "1 of 1")
     assert first.explanation.startswith("v1: the connection was closed before the response came")
+
+
+def test_the_versions_are_those_of_the_sides_that_lost_responses(tmp_path: Path) -> None:
+    lost = [[Turn(True, commit(90, 0))], [Turn(True, commit(90 + n)) for n in range(5)]]
+    few, many = (capture(tmp_path, f"{n}", turns, closed_by_client=False) for n, turns in enumerate(lost))
+    none = capture(tmp_path, "none", [*SENT, answered(90)], closed_by_client=False)
+    for one, other, words in ((few, many, "v0, v1: "), (few, none, "v0: "), (many, none, "v1: ")):
+        for sides in ((one, other), (other, one)):
+            assert compared(*sides).entries[0].explanation.startswith(words), sides
 
 
 @pytest.mark.parametrize(
