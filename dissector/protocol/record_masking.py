@@ -23,7 +23,12 @@ from dissector.protocol.message import Decoded, MessageLayout, read, trace
 from dissector.protocol.records.batch import CRC_FROM, HEADER, MASK, Batch
 from dissector.protocol.records.columns import SectionColumns, section_columns
 from dissector.protocol.records.compress_to_size import compress_to_size
-from dissector.protocol.records.compression import CODECS, DecompressionBudget, DecompressionError
+from dissector.protocol.records.compression import (
+    CODECS,
+    DecompressionBudget,
+    DecompressionError,
+    RefusedError,
+)
 from dissector.protocol.records.entries import LEAST_SIZE, LOG_OVERHEAD, MAGIC_AT, RecordsEntryKind, split_entries
 from dissector.protocol.records.legacy import CRC_FROM as MESSAGE_CRC_FROM
 from dissector.protocol.records.legacy import DEEPEST, LegacyRecord
@@ -156,14 +161,19 @@ def _is_compressed(head: Batch) -> bool:
     return is_batch and head.codec > 0 and 0 < head.attributes < _MOST_ATTRIBUTES
 
 
+def _is_masked_unopened(section: bytes, error: DecompressionError) -> bool:
+    """Whether a section that could not be opened is masked: it shows texts, or may be opened where it is read."""
+    return isinstance(error, RefusedError) or _TEXT.search(section) is not None
+
+
 def _masked_batch(batch: Batch, budget: DecompressionBudget) -> bytes | None:
     section = batch.section
     if batch.is_masked:
         return None
     try:
         plain = budget.decompressed(batch.codec, section)
-    except DecompressionError:  # nothing but its bytes can be shown, and they may be texts as they are
-        return _with_section(batch, MASK * len(section)) if _TEXT.search(section) else None
+    except DecompressionError as error:
+        return _with_section(batch, MASK * len(section)) if _is_masked_unopened(section, error) else None
     if not secret_marks().is_near(plain):
         return None
     masks = _section_masks(plain, batch)
@@ -236,8 +246,8 @@ def _masked_message(data: bytes, budget: DecompressionBudget, depth: int) -> byt
 def _masked_wrapper(message: LegacyRecord, value: bytes, budget: DecompressionBudget, depth: int) -> bytes | None:
     try:
         plain = budget.decompressed(message.codec, value, magic=message.magic)
-    except DecompressionError:
-        return MASK * len(value) if _TEXT.search(value) else None
+    except DecompressionError as error:
+        return MASK * len(value) if _is_masked_unopened(value, error) else None
     if depth == DEEPEST:
         return MASK * len(value) if secret_marks().is_near(plain) else None
     parts = [

@@ -22,7 +22,7 @@ from dissector.protocol.masking import mask_secrets
 from dissector.protocol.message import read, request_layout, response_layout
 from dissector.protocol.record_masking import masked_records, masked_unread
 from dissector.protocol.records.batch import CRC_FROM, HEADER, Batch
-from dissector.protocol.records.compression import CODECS, DecompressionError
+from dissector.protocol.records.compression import CODECS, DecompressionBudget, DecompressionError
 from dissector.protocol.records.entries import LOG_OVERHEAD, SIZE_AT, RecordsEntryKind, split_entries
 from dissector.protocol.records.from_json import batch_bytes, message_bytes
 from dissector.protocol.records.legacy import LegacyRecord
@@ -362,3 +362,29 @@ def test_credentials_of_users_with_long_names_are_masked(size: int) -> None:
         "UserScramCredentialRecord", 0, {"name": "a" * size, "mechanism": 1, "stored_key": WORD, "salt": b"salt"}
     )
     assert WORD not in masked_records(batch_bytes({"records": [{"value": value}]}))
+
+
+LARGE = [{"value": json.dumps({"pwd": WORD.decode(), "more": "a" * 5000}).encode()}]
+
+
+@pytest.mark.parametrize("codec", [1, 2, 3, 4])
+def test_what_has_no_room_is_masked_as_who_reads_it_later_may_have_more(codec: int) -> None:
+    if codec < 4:
+        inner = message_bytes({"magic": 1, "value": LARGE[0]["value"]})
+        wrapper = message_bytes({"attributes": codec, "compressed": CODECS[codec].compress(inner)})
+        value = LegacyRecord.read(masked_records(wrapper, DecompressionBudget(100, 100))).value
+        assert value == b"*" * len(value or b"")
+        assert masked_records(wrapper, DecompressionBudget(9000, 9000)) != wrapper
+    field = batch_bytes({"records": LARGE, "attributes": codec})
+    small = Batch.read(masked_records(field, DecompressionBudget(100, 100)))
+    assert (small.is_masked, small.crc_valid) == (True, True)
+    assert not Batch.read(masked_records(field, DecompressionBudget(9000, 9000))).is_masked
+
+
+@pytest.mark.usefixtures("no_room")
+@pytest.mark.parametrize("codec", [1, 2, 3, 4])
+def test_what_a_run_had_no_room_for_is_not_shown_in_the_next_one(codec: int) -> None:
+    field = masked_records(batch_bytes({"records": LARGE, "attributes": codec}))
+    RUN._numbers[0] = 1 << 40
+    assert WORD not in repr(objects(field)).encode()
+    assert Batch.read(field).is_masked

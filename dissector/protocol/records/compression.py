@@ -40,7 +40,11 @@ class DecompressionError(ValueError):
     """A compressed section that can't be read, or that exceeds a limit."""
 
 
-class TooLargeError(DecompressionError):
+class RefusedError(DecompressionError):
+    """A section for which there is no room: it may be opened another time."""
+
+
+class TooLargeError(RefusedError):
     """A section that is larger than allowed once decompressed."""
 
     def __init__(self, limit: int) -> None:
@@ -74,7 +78,7 @@ class DecompressionBudget:
         if codec == CompressionType.NONE:
             return data
         if not RUN.admits_section():
-            raise DecompressionError(USED_UP)
+            raise RefusedError(USED_UP)
         self._packed_size += self._bounds.packed_ratio * len(data)
         limit = min(self._section, self._remaining, self._packed_size)
         try:
