@@ -27,7 +27,8 @@ from dissector.protocol.records.compression import (
     CODECS,
     DecompressionBudget,
     DecompressionError,
-    RefusedError,
+    TooLargeError,
+    UsedUpError,
 )
 from dissector.protocol.records.entries import LEAST_SIZE, LOG_OVERHEAD, MAGIC_AT, RecordsEntryKind, split_entries
 from dissector.protocol.records.legacy import CRC_FROM as MESSAGE_CRC_FROM
@@ -161,9 +162,12 @@ def _is_compressed(head: Batch) -> bool:
     return is_batch and head.codec > 0 and 0 < head.attributes < _MOST_ATTRIBUTES
 
 
-def _is_masked_unopened(section: bytes, error: DecompressionError) -> bool:
+def _is_masked_unopened(section: bytes, error: DecompressionError, budget: DecompressionBudget) -> bool:
     """Whether a section that could not be opened is masked: it shows texts, or may be opened where it is read."""
-    return isinstance(error, RefusedError) or _TEXT.search(section) is not None
+    may_open = isinstance(error, UsedUpError) or (isinstance(error, TooLargeError) and budget.has_masked)
+    is_masked = may_open or _TEXT.search(section) is not None
+    budget.has_masked |= is_masked
+    return is_masked
 
 
 def _masked_batch(batch: Batch, budget: DecompressionBudget) -> bytes | None:
@@ -173,12 +177,13 @@ def _masked_batch(batch: Batch, budget: DecompressionBudget) -> bytes | None:
     try:
         plain = budget.decompressed(batch.codec, section)
     except DecompressionError as error:
-        return _with_section(batch, MASK * len(section)) if _is_masked_unopened(section, error) else None
+        return _with_section(batch, MASK * len(section)) if _is_masked_unopened(section, error, budget) else None
     if not secret_marks().is_near(plain):
         return None
     masks = _section_masks(plain, batch)
     if not masks:
         return None
+    budget.has_masked = True
     packed = compress_to_size(batch.codec, _with(masks, plain), section, _free(masks))
     return _with_section(batch, MASK * len(section) if packed is None else packed)
 
@@ -247,7 +252,8 @@ def _masked_wrapper(message: LegacyRecord, value: bytes, budget: DecompressionBu
     try:
         plain = budget.decompressed(message.codec, value, magic=message.magic)
     except DecompressionError as error:
-        return MASK * len(value) if _is_masked_unopened(value, error) else None
+        return MASK * len(value) if _is_masked_unopened(value, error, budget) else None
+    budget.has_masked |= depth == DEEPEST
     if depth == DEEPEST:
         return MASK * len(value) if secret_marks().is_near(plain) else None
     parts = [
@@ -256,6 +262,7 @@ def _masked_wrapper(message: LegacyRecord, value: bytes, budget: DecompressionBu
     ]
     if all(new is None for _, new in parts):
         return None
+    budget.has_masked = True
     inner = b"".join(plain[part.start : part.end] if new is None else new for part, new in parts)
     packed = compress_to_size(message.codec, inner, value, ())
     if packed is None:
