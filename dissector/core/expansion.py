@@ -3,7 +3,8 @@
 Each frame has bounds of its own (`DecompressionBudget`). They allow what one real frame may need, which is thousands of
 times what the smallest frame takes: 100 MB of such frames were terabytes. So what goes beyond `Limits.packed_ratio` for
 each byte on the wire is taken from one room. When that is used up, a compressed section is not decompressed, which its
-row says as for any damaged one, and the session of an incremental Fetch is not listed; everything else goes on.
+row says as for any damaged one where secrets are shown, and is masked where they are not; the session of an incremental
+Fetch is not listed. Everything else goes on.
 
 A run is a command, a capture that a program opens, or on the screen what happens between two keys. Processes that are
 forked share the room.

@@ -57,8 +57,9 @@ def rough_duration(ns: int) -> str:
     """Format nanoseconds for a sentence: ``15 ms``, ``1.3 s``, ``45 s``, ``5 min``, ``15 min 40 s``."""
     if ns < 0:
         return f"-{rough_duration(-ns)}"
-    if ns < 1_000_000_000:
-        return f"{round(ns / 1_000_000)} ms"
+    milliseconds = round(ns / 1_000_000)
+    if milliseconds < 1000:
+        return f"{milliseconds} ms"
     tenths = round(ns / 100_000_000)
     if tenths < 100:
         return f"{tenths // 10}.{tenths % 10} s" if tenths % 10 else f"{tenths // 10} s"

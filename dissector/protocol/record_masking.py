@@ -23,12 +23,17 @@ from dissector.protocol.message import Decoded, MessageLayout, read, trace
 from dissector.protocol.records.batch import CRC_FROM, HEADER, MASK, Batch
 from dissector.protocol.records.columns import SectionColumns, section_columns
 from dissector.protocol.records.compress_to_size import compress_to_size
-from dissector.protocol.records.compression import CODECS, DecompressionBudget, DecompressionError
+from dissector.protocol.records.compression import (
+    CODECS,
+    DecompressionBudget,
+    DecompressionError,
+    TooLargeError,
+    UsedUpError,
+)
 from dissector.protocol.records.entries import LEAST_SIZE, LOG_OVERHEAD, MAGIC_AT, RecordsEntryKind, split_entries
 from dissector.protocol.records.legacy import CRC_FROM as MESSAGE_CRC_FROM
 from dissector.protocol.records.legacy import DEEPEST, LegacyRecord
 from dissector.protocol.records.to_json import frame_budget
-from dissector.protocol.schema.field_enums import CompressionType
 from dissector.protocol.tree import UNPARSED
 from dissector.protocol.wire import WireError
 
@@ -36,10 +41,9 @@ _CRC_SIZE: Final = 4
 _MAGIC: Final = b"\x02"
 _MOST_ATTRIBUTES: Final = 0x80
 _MOST_OFFSETS: Final = 1 << 48
-_READABLE: Final = (CompressionType.SNAPPY, CompressionType.LZ4)
-"""Codecs that leave texts as they are where they are new."""
 _TEXT: Final = re.compile(rb"[ -~]{6}")
-_LONG_TEXT: Final = re.compile(rb"(?=[ -~]{0,23}[\"=:])[ -~]{24}")
+"""A piece of a text, or of what is compressed to letters by chance. All codecs leave texts as they are where they are
+new and short; the name of a secret may be elsewhere in the section, or cut off."""
 
 
 class MaskedRecords(NamedTuple):
@@ -111,12 +115,12 @@ def masked_records(field: bytes, budget: DecompressionBudget | None = None) -> b
     return b"".join(field[part.start : part.end] if new is None else new for part, new in parts)
 
 
-def _masked_entry(kind: RecordsEntryKind, data: bytes, budget: DecompressionBudget) -> bytes | None:
-    """Return an entry with its secrets masked; None if it has none."""
+def _masked_entry(kind: RecordsEntryKind, data: bytes, budget: DecompressionBudget, depth: int = 0) -> bytes | None:
+    """Return an entry, in so many wrappers, with its secrets masked; None if it has none."""
     if kind is RecordsEntryKind.BATCH:
         return _masked_batch(Batch.read(data), budget)
     if kind is RecordsEntryKind.MESSAGE:
-        return _masked_message(data, budget, 0)
+        return _masked_message(data, budget, depth)
     masked = masked_unread(data)
     return None if masked is data else masked
 
@@ -132,18 +136,17 @@ def _packed_masks(data: bytes) -> list[Mask]:
     those that are whole and have no secret."""
     found: list[Mask] = []
     budget = frame_budget()
-    texts = dict.fromkeys((_TEXT, _LONG_TEXT), -1)  # where the next one of each is
+    next_text = -1
     at = data.find(_MAGIC, MAGIC_AT)
     while 0 <= at < len(data) - (HEADER.size - MAGIC_AT):
         start = at - MAGIC_AT
         head = Batch.read(data[start : start + HEADER.size])
         section, end = start + HEADER.size, min(len(data), start + LOG_OVERHEAD + head.batch_length)
         if _is_compressed(head):
-            form = _text_of(head.codec)
-            if texts[form] < section:
-                text = form.search(data, section)
-                texts[form] = len(data) if text is None else text.start()
-            if texts[form] < end:
+            if next_text < section:
+                text = _TEXT.search(data, section)
+                next_text = len(data) if text is None else text.start()
+            if next_text < end:
                 batch = Batch.read(data[start:end])
                 is_there = len(batch.data) == LOG_OVERHEAD + head.batch_length and batch.crc_valid
                 if not is_there or _masked_batch(batch, budget) is not None:
@@ -159,14 +162,12 @@ def _is_compressed(head: Batch) -> bool:
     return is_batch and head.codec > 0 and 0 < head.attributes < _MOST_ATTRIBUTES
 
 
-def _shows_text(section: bytes, codec: int) -> bool:
-    """Whether a section that can't be decompressed shows pieces of texts: names may be elsewhere in it, or cut off."""
-    return _text_of(codec).search(section) is not None
-
-
-def _text_of(codec: int) -> re.Pattern[bytes]:
-    """What a piece of text is. What gzip and zstd compress has none, but for blocks that are stored as they are."""
-    return _TEXT if codec in _READABLE else _LONG_TEXT
+def _is_masked_unopened(section: bytes, error: DecompressionError, budget: DecompressionBudget) -> bool:
+    """Whether a section that could not be opened is masked: it shows texts, or may be opened where it is read."""
+    may_open = isinstance(error, UsedUpError) or (isinstance(error, TooLargeError) and budget.has_masked)
+    is_masked = may_open or _TEXT.search(section) is not None
+    budget.has_masked |= is_masked
+    return is_masked
 
 
 def _masked_batch(batch: Batch, budget: DecompressionBudget) -> bytes | None:
@@ -175,13 +176,14 @@ def _masked_batch(batch: Batch, budget: DecompressionBudget) -> bytes | None:
         return None
     try:
         plain = budget.decompressed(batch.codec, section)
-    except DecompressionError:  # nothing but its bytes can be shown, and they may be texts as they are
-        return _with_section(batch, MASK * len(section)) if _TEXT.search(section) else None
+    except DecompressionError as error:
+        return _with_section(batch, MASK * len(section)) if _is_masked_unopened(section, error, budget) else None
     if not secret_marks().is_near(plain):
         return None
     masks = _section_masks(plain, batch)
     if not masks:
         return None
+    budget.has_masked = True
     packed = compress_to_size(batch.codec, _with(masks, plain), section, _free(masks))
     return _with_section(batch, MASK * len(section) if packed is None else packed)
 
@@ -231,40 +233,36 @@ def _masked_message(data: bytes, budget: DecompressionBudget, depth: int) -> byt
     except WireError:
         masked = masked_unread(data)
         return None if masked is data else masked
-    value = message.value or b""
-    if message.codec:
-        new = _masked_wrapper(message, value, budget, depth)
-        return None if new is None else _with_value(message, data[: len(data) - len(value)] + new)
-    if not secret_marks().is_near(data):
-        return None
-    key, behind = message.key or b"", len(data) - len(value)
-    of_key = behind - 4 - len(key)
+    key, value = message.key or b"", message.value or b""
+    behind = len(data) - len(value)
+    new = _masked_wrapper(message, value, budget, depth) if message.codec else None
+    contents = [(behind - 4 - len(key), key), *([] if message.codec else [(behind, value)])]
     masks = [
         each._replace(start=at + each.start, end=at + each.end)
-        for at, content in ((of_key, key), (behind, value))
+        for at, content in contents
+        if content and secret_marks().is_near(content)
         for each in content_masks(content)
     ]
-    return _with_value(message, _with(masks, data)) if masks else None
+    if new is None and not masks:
+        return None
+    return _with_value(message, _with(masks, data if new is None else data[:behind] + new))
 
 
 def _masked_wrapper(message: LegacyRecord, value: bytes, budget: DecompressionBudget, depth: int) -> bytes | None:
     try:
         plain = budget.decompressed(message.codec, value, magic=message.magic)
-    except DecompressionError:
-        return MASK * len(value) if _shows_text(value, message.codec) else None
+    except DecompressionError as error:
+        return MASK * len(value) if _is_masked_unopened(value, error, budget) else None
+    budget.has_masked |= depth == DEEPEST
     if depth == DEEPEST:
         return MASK * len(value) if secret_marks().is_near(plain) else None
     parts = [
-        (
-            part,
-            _masked_message(plain[part.start : part.end], budget, depth + 1)
-            if part.kind is RecordsEntryKind.MESSAGE
-            else None,
-        )
+        (part, _masked_entry(part.kind, plain[part.start : part.end], budget, depth + 1))
         for part in split_entries(plain)
     ]
     if all(new is None for _, new in parts):
         return None
+    budget.has_masked = True
     inner = b"".join(plain[part.start : part.end] if new is None else new for part, new in parts)
     packed = compress_to_size(message.codec, inner, value, ())
     if packed is None:

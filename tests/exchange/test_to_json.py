@@ -16,22 +16,23 @@ from dissector.protocol.schema.api_keys import ApiKey
 from tests.traffic import Turn, capture_of, conversation, request
 
 
-def line_of(folder: Path, *, api_key: int, version: int, body: bytes) -> dict[str, Any]:
+def line_of(folder: Path, *, api_key: int, version: int, body: bytes, show_secrets: bool = False) -> dict[str, Any]:
     """The request's object, as a program reads it."""
     flexible = b"\x00" if api_key == ApiKey.ENVELOPE else b""
     request_frame = request(7, api_key=api_key, version=version, body=flexible + body)
     path = capture_of(folder, conversation([Turn(True, request_frame)]))
-    with Capture([path]) as capture:
+    with Capture([path], show_secrets=show_secrets) as capture:
         [exchange] = capture.exchanges()
         value: dict[str, Any] = json.loads(json_line(exchange))
     return value["request"]["body"]
 
 
-def produced(folder: Path, *fields: bytes) -> list[dict[str, Any]]:
+def produced(folder: Path, *fields: bytes, show_secrets: bool = False) -> list[dict[str, Any]]:
     """The batches of a Produce request with one partition a field."""
     partitions = [{"index": n, "records": field} for n, field in enumerate(fields)]
     topics = [{"name": "orders", "partition_data": partitions}]
-    body = line_of(folder, api_key=0, version=3, body=write("ProduceRequest", 3, {"acks": 1, "topic_data": topics}))
+    data = write("ProduceRequest", 3, {"acks": 1, "topic_data": topics})
+    body = line_of(folder, api_key=0, version=3, body=data, show_secrets=show_secrets)
     return [batch for each in body["topic_data"][0]["partition_data"] for batch in each["records"]["batches"]]
 
 
@@ -62,5 +63,5 @@ def test_all_sections_of_a_frame_share_what_they_may_become(tmp_path: Path) -> N
     section = CODECS[codec].compress(content.ljust(60 << 20, b"\0"))
     head = struct.pack(">hiqqqhii", codec, 0, 0, 0, -1, -1, -1, 1)
     raw = struct.pack(">qiibI", 0, len(head) + len(section) + 9, 0, 2, 0) + head + section
-    errors = [batch["error"] for batch in produced(tmp_path, *[raw] * 6)]
+    errors = [batch["error"] for batch in produced(tmp_path, *[raw] * 6, show_secrets=True)]
     assert ["larger than" in words for words in errors] == [False] * 4 + [True] * 2

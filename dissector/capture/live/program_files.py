@@ -1,7 +1,7 @@
 """The files of this program and its libraries, for a process that goes on as a user who may not go where they are.
 
 Python imports some modules late, and tables are read late. Where root has installed the program or Python under a
-folder that is root's alone (``/root/.local``), the new user can't come there by name any more. So each folder on the
+folder that is root's alone (its home, say), the new user can't come there by name any more. So each folder on the
 import path is opened before, and what can't be reached by its name afterwards is reached by its descriptor:
 ``/proc/self/fd/N`` stands for the folder, in the import path and in all modules that are loaded.
 

@@ -11,7 +11,7 @@
 
 #include "secrets.h"
 
-enum { FOLD = 0x20, FAR = 512, LEAST_HEAD = 8, NEWER = 4, USER_SCRAM = 11, CONFIG = 4, LONGEST_NAME = 1024 };
+enum { FOLD = 0x20, LEAST_HEAD = 8, NEWER = 4, USER_SCRAM = 11, CONFIG = 4, MOST_LOOKED_AT = 1024 };
 
 static inline int is_letter(uint8_t byte) {
   return (uint8_t)((byte | FOLD) - 'a') < 26;
@@ -64,15 +64,15 @@ static int has_names(const uint8_t *data, int64_t size, const KernelSecretMarks 
 }
 
 /* `://user:password@`, and `:\/\/`, as some write it in JSON; `oracle:thin:user/password@`. The end of the bytes may be
- * in the password. */
+ * in the password. Work grows with the bytes: the search from an `@` backwards ends at the one before. */
 static int has_user(const uint8_t *data, int64_t size) {
   for (int64_t at = 0; at <= size; at++) {
     const uint8_t *found = at < size ? memchr(data + at, '@', (size_t)(size - at)) : NULL;
     at = found ? found - data : size;
     int is_parted = 0;
-    for (int64_t n = at - 1; n >= 0 && n >= at - FAR && data[n] > ' ' && data[n] != '"' && data[n] != '@'; n--) {
+    for (int64_t n = at - 1; n >= 0 && data[n] > ' ' && data[n] != '"' && data[n] != '@'; n--) {
       if (data[n] == ':' && n + 2 < size && (data[n + 1] == '/' || data[n + 1] == '\\') && is_parted) return 1;
-      if (data[n] == ':' && n >= 6 && !memcmp(data + n - 6, "oracle", 6)) return 1;
+      if (data[n] == ':' && is_mark(data, size, n - 6, (const uint8_t *)"oracle", 6)) return 1;
       is_parted |= data[n] == ':';
     }
   }
@@ -94,11 +94,12 @@ static int has_needless_escape(const uint8_t *data, int64_t size) {
   return 0;
 }
 
-/* A compact string that is not empty, and has no controls. */
+/* A compact string that is not empty, and has no controls as far as it is looked at. */
 static int is_text(const uint8_t *data, int64_t size, int64_t at) {
   if (at + 1 >= size || data[at] < 2) return 0;
   int64_t end = data[at] < 0x80 ? at + data[at] : at + 1 + (data[at] & 0x7F) + 128 * data[at + 1];
-  if (end > size || end > at + LONGEST_NAME) return 0;
+  if (end > size) return 0;
+  if (end > at + MOST_LOOKED_AT) end = at + MOST_LOOKED_AT;
   at += data[at] >= 0x80;
   while (++at < end)
     if (data[at] < ' ') return 0;

@@ -40,6 +40,10 @@ class DecompressionError(ValueError):
     """A compressed section that can't be read, or that exceeds a limit."""
 
 
+class UsedUpError(DecompressionError):
+    """A section for which a run has no room: another one may have it."""
+
+
 class TooLargeError(DecompressionError):
     """A section that is larger than allowed once decompressed."""
 
@@ -63,6 +67,8 @@ class DecompressionBudget:
         self._packed_records = bounds.packed_records
         self._records = bounds.frame_records
         self._nodes = bounds.tree_nodes
+        self.has_masked = False
+        """Whether a section was charged that is masked, and so is not charged to who reads the frame then."""
 
     def decompressed(self, codec: int, data: bytes, *, magic: int = 2) -> bytes:
         """Return `data` decompressed. Raises `DecompressionError`."""
@@ -74,7 +80,7 @@ class DecompressionBudget:
         if codec == CompressionType.NONE:
             return data
         if not RUN.admits_section():
-            raise DecompressionError(USED_UP)
+            raise UsedUpError(USED_UP)
         self._packed_size += self._bounds.packed_ratio * len(data)
         limit = min(self._section, self._remaining, self._packed_size)
         try:

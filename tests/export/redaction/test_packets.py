@@ -11,7 +11,7 @@ import pytest
 
 from dissector.capture_session import Capture
 from dissector.conversation import Packet, pcapng
-from dissector.exchange.model import Exchange
+from dissector.exchange.model import Exchange, ExchangeMessage
 from dissector.export.packets import carrying_packets
 from dissector.export.redaction.frames import Redactor
 from dissector.export.redaction.packets import redacted_packets
@@ -51,11 +51,20 @@ def pair(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
     return Pair(request.param, out, redacted(request.param, out).lost)
 
 
+def has_zeros_for_body(message: ExchangeMessage | None) -> bool:
+    """Whether nothing is known of a body, as it is masked as a whole and was not there to its end: there may be no
+    bytes that read as it did, which is what redaction looks for otherwise."""
+    return message is not None and message.layout.body is None and message.whole < message.size
+
+
 def comparable(exchange: Exchange) -> tuple[Any, ...]:
-    """What is the same in a redacted capture: all of a row but words, and but what acks say that are masked."""
+    """What is the same in a redacted capture: all of a row but words, what acks say that are masked, and how zeros read
+    that stand in place of a body."""
     row, findings = exchange.fields, [(each.code, each.severity, each.path) for each in exchange.findings]
     if any(code == "masked" for code, _, _ in findings):
         findings = [each for each in findings if each[0] not in ("unanswered", "no-response-expected")]
+    sides = [name for name in ("request", "response") if has_zeros_for_body(getattr(exchange, name))]
+    findings = [each for each in findings if each[0] != "malformed" or each[2].partition(".")[0] not in sides]
     return (
         row.kind, row.time_ns, row.api, row.version, row.correlation_id, row.request_size,
         row.response_size, row.latency_ns, findings,
@@ -64,6 +73,11 @@ def comparable(exchange: Exchange) -> tuple[Any, ...]:
 
 def shape(tree: Node) -> list[tuple[Any, ...]]:
     return [(node.path, node.type, node.start, node.end, node.source) for node in tree.walk()]
+
+
+def read_findings(message: ExchangeMessage) -> list[tuple[str, str]]:
+    found = [(each.code, each.path) for each in message.traced.findings]
+    return [each for each in found if each[0] != "malformed"] if has_zeros_for_body(message) else found
 
 
 def test_rows_and_trees_are_unchanged(pair: Pair) -> None:
@@ -75,8 +89,7 @@ def test_rows_and_trees_are_unchanged(pair: Pair) -> None:
                 assert (message is None) == (again is None)
                 if message is not None and again is not None:
                     assert shape(again.tree) == shape(message.tree)
-                    found = [(each.code, each.path) for each in message.traced.findings]
-                    assert [(each.code, each.path) for each in again.traced.findings] == found
+                    assert read_findings(again) == read_findings(message)
 
 
 def test_nothing_confidential_remains(pair: Pair) -> None:

@@ -143,6 +143,17 @@ def test_marks_are_those_that_the_names_have() -> None:
     assert set(MARKS) > secret_names.WORDS
 
 
+@pytest.mark.parametrize("size", [9, 511, 512, 5000])
+@pytest.mark.parametrize("raw", [
+    b'{"url":"https://oauth2:%s@example.com/x"}', b'{"url":"jdbc:ORACLE:thin:scott/%s@//h"}', b'{"url":"https://u:%s',
+])  # fmt: skip
+def test_what_is_masked_has_a_mark_however_long_it_is(raw: bytes, size: int) -> None:
+    secret = (b"aB3." * size)[: min(size, 128) if b"ORACLE" in raw else size]
+    found = json_masks(raw % secret, strict=True)
+    assert [raw.index(b"%s")] == [each.start for each in found]
+    assert secret_marks().is_near(raw % secret)
+
+
 @pytest.mark.parametrize("piece", [
     b"{", b'{"', b'{"a":', b"[", b'{"a":"\\"', b"a=", b"://a:", b"oracle:a:/", b'{"p":"{\\"', b'"', b"\\", b"@",
     b"\x01\x04\x00\x02",
