@@ -105,7 +105,7 @@ class RebalanceLoop(Aggregator[GroupEvent]):
         super().__init__(found, scope)
         self._group = str(scope[0])
         self._coordinators = Coordinators()
-        self._groups = {"": _Group(GroupHistory(self._group, most=KEPT))}
+        self._groups = {"": _FollowedGroup(GroupHistory(self._group, most=KEPT))}
         """By coordinator, once the capture shows that each has another group of this name; else by nothing."""
 
     def add(self, row: int, observed: GroupEvent) -> None:
@@ -126,7 +126,7 @@ class RebalanceLoop(Aggregator[GroupEvent]):
         else:
             group.finding.update(message)
 
-    def _group_of(self, observed: GroupEvent) -> "_Group":
+    def _group_of(self, observed: GroupEvent) -> "_FollowedGroup":
         """Return the group that an event belongs to. What was folded before that is of none of them."""
         self._coordinators.add(observed)
         server = observed.server if self._coordinators.disagree else ""
@@ -134,12 +134,12 @@ class RebalanceLoop(Aggregator[GroupEvent]):
         if group is None:
             if len(self._groups) > MAX_COORDINATORS:
                 del self._groups[next(iter(self._groups))]
-            group = self._groups[server] = _Group(GroupHistory(self._group, server, most=KEPT))
+            group = self._groups[server] = _FollowedGroup(GroupHistory(self._group, server, most=KEPT))
         return group
 
 
 @dataclass(slots=True)
-class _Group:
+class _FollowedGroup:
     history: GroupHistory
     reported: int = 0
     """Its rebalances and loops when its finding was last updated."""
