@@ -21,6 +21,7 @@ from dissector.protocol.embedded.values import SUFFIX, TOPIC_ID, decoded_bytes, 
 from dissector.protocol.kernel.json_messages import Holes
 from dissector.protocol.message import MessageLayout
 from dissector.protocol.record_masking import masked_records
+from dissector.protocol.records.to_json import frame_budget
 from dissector.protocol.wire import uuid_text
 
 MOST_BYTES: Final = 8 << 20
@@ -111,8 +112,12 @@ class FieldTexts:
 
     def _opened(self, key: _Key) -> _Text:
         field, raw, scope = key
-        shown = masked_records(raw) if field.is_records and not self._shows_secrets else raw
-        text = _opened(field, shown, scope, self._context, packs_records=self._packs_records)
+        budget = frame_budget()
+        shown = masked_records(raw, budget) if field.is_records and not self._shows_secrets else raw
+        if budget.masked_unopened:  # the decoder has a finding for it
+            text = _Text(None, is_compressed=True)
+        else:
+            text = _opened(field, shown, scope, self._context, packs_records=self._packs_records)
         size = len(key[1]) + len(text.text or b"")
         self._bytes += size
         if self._bytes > MOST_BYTES:

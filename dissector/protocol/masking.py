@@ -89,8 +89,11 @@ def mask_secrets(data: bytes, size: int, layout: MessageLayout, end: int, contex
     found = _mask_fields(data, size, layout, end, context)
     if layout.body not in RECORDS_FIELDS or found.layout.masked_from is not None:
         return found
-    masked, decoded = masked_frame(found.data, found.layout, end, found.decoded)
-    return _masked_whole(data, layout, end) if masked is None else found._replace(data=masked, decoded=decoded)
+    masked, decoded, reasons = masked_frame(found.data, found.layout, end, found.decoded)
+    if masked is None:
+        return _masked_whole(data, layout, end, reasons)
+    shown = found.layout._replace(findings=(*found.layout.findings, *reasons))
+    return MaskedFrame(masked, shown, None if reasons else decoded)
 
 
 def _mask_fields(data: bytes, size: int, layout: MessageLayout, end: int, context: DecodingContext) -> MaskedFrame:

@@ -15,6 +15,7 @@ import google_crc32c
 import numpy as np
 
 from dissector.core.arrays import Int64
+from dissector.core.finding import Finding, Severity
 from dissector.protocol.embedded.record_secrets import content_masks, is_secret_header, unread_masks
 from dissector.protocol.embedded.topics import RECORDS_FIELDS
 from dissector.protocol.embedded.value_secrets import Mask
@@ -29,6 +30,7 @@ from dissector.protocol.records.compression import (
     DecompressionError,
     TooLargeError,
     UsedUpError,
+    codec_name,
 )
 from dissector.protocol.records.entries import LEAST_SIZE, LOG_OVERHEAD, MAGIC_AT, RecordsEntryKind, split_entries
 from dissector.protocol.records.legacy import CRC_FROM as MESSAGE_CRC_FROM
@@ -53,15 +55,17 @@ class MaskedRecords(NamedTuple):
     """The frame itself if it has none; None where they can't be told from what is around them."""
     decoded: Decoded | None
     """Its values, if they were read."""
+    reasons: tuple[Finding, ...] = ()
+    """Why compressed sections could not be opened that are masked whole for that."""
 
 
 def masked_frame(data: bytes, layout: MessageLayout, end: int, decoded: Decoded | None = None) -> MaskedRecords:
     """Mask the records of a frame, whose values may be known. Of one that can't be read to its end all bytes behind the
     fields that were read are searched."""
     decoded = decoded or read(data, layout, end)
-    if not decoded.body or decoded.rest or end < len(data):
-        return MaskedRecords(_masked_partly(data, layout, end), None)
     budget, at = frame_budget(), 0
+    if not decoded.body or decoded.rest or end < len(data):
+        return MaskedRecords(_masked_partly(data, layout, end, budget), None, unopened(budget))
     raws = list(_fields(layout.body or "", decoded.body))
     fields = [masked_records(raw, budget) for raw in raws]
     if all(map(operator.is_, fields, raws)):
@@ -74,10 +78,10 @@ def masked_frame(data: bytes, layout: MessageLayout, end: int, decoded: Decoded 
     masked = b"".join((*parts, data[at:]))
     read_again = read(masked, layout)
     is_in_place = list(_fields(layout.body or "", read_again.body)) == fields  # and not a copy in front of one
-    return MaskedRecords(masked if is_in_place else None, read_again)
+    return MaskedRecords(masked if is_in_place else None, read_again, unopened(budget))
 
 
-def _masked_partly(data: bytes, layout: MessageLayout, end: int) -> bytes:
+def _masked_partly(data: bytes, layout: MessageLayout, end: int, budget: DecompressionBudget) -> bytes:
     """Return a frame that can't be read to its end, its records masked and what may be a secret in all that was not
     read."""
     tree = trace(data, layout, end).tree
@@ -87,7 +91,7 @@ def _masked_partly(data: bytes, layout: MessageLayout, end: int) -> bytes:
     for node in tree.walk():
         if node.type.endswith("RECORDS") and node.source == 0 and at <= node.start and node.end <= unread:
             start = node.children[0].end if node.children else node.end
-            parts += (data[at:start], masked_records(data[start : node.end]))
+            parts += (data[at:start], masked_records(data[start : node.end], budget))
             at = node.end
     return b"".join((*parts, data[at:unread], masked_unread(data[unread:])))
 
@@ -162,12 +166,20 @@ def _is_compressed(head: Batch) -> bool:
     return is_batch and head.codec > 0 and 0 < head.attributes < _MOST_ATTRIBUTES
 
 
-def _is_masked_unopened(section: bytes, error: DecompressionError, budget: DecompressionBudget) -> bool:
-    """Whether a section that could not be opened is masked: it shows texts, or may be opened where it is read."""
+def _is_masked_unopened(codec: int, section: bytes, error: DecompressionError, budget: DecompressionBudget) -> bool:
+    """Whether a section that could not be opened is masked: it shows texts, or may be opened where it is read. The
+    budget keeps why it was not opened."""
     may_open = isinstance(error, UsedUpError) or (isinstance(error, TooLargeError) and budget.has_masked)
     is_masked = may_open or _TEXT.search(section) is not None
-    budget.has_masked |= is_masked
+    if is_masked:
+        budget.has_masked = True
+        budget.masked_unopened.append(f"{codec_name(codec)}: {error}")
     return is_masked
+
+
+def unopened(budget: DecompressionBudget) -> tuple[Finding, ...]:
+    """Return why compressed sections that are masked whole could not be opened."""
+    return tuple(Finding("bad-compression", Severity.ERROR, words) for words in dict.fromkeys(budget.masked_unopened))
 
 
 def _masked_batch(batch: Batch, budget: DecompressionBudget) -> bytes | None:
@@ -177,7 +189,8 @@ def _masked_batch(batch: Batch, budget: DecompressionBudget) -> bytes | None:
     try:
         plain = budget.decompressed(batch.codec, section)
     except DecompressionError as error:
-        return _with_section(batch, MASK * len(section)) if _is_masked_unopened(section, error, budget) else None
+        is_masked = _is_masked_unopened(batch.codec, section, error, budget)
+        return _with_section(batch, MASK * len(section)) if is_masked else None
     if not secret_marks().is_near(plain):
         return None
     masks = _section_masks(plain, batch)
@@ -252,7 +265,7 @@ def _masked_wrapper(message: LegacyRecord, value: bytes, budget: DecompressionBu
     try:
         plain = budget.decompressed(message.codec, value, magic=message.magic)
     except DecompressionError as error:
-        return MASK * len(value) if _is_masked_unopened(value, error, budget) else None
+        return MASK * len(value) if _is_masked_unopened(message.codec, value, error, budget) else None
     budget.has_masked |= depth == DEEPEST
     if depth == DEEPEST:
         return MASK * len(value) if secret_marks().is_near(plain) else None

@@ -22,7 +22,7 @@ from dissector.protocol.embedded.topics import CLUSTER_METADATA
 from dissector.protocol.embedded.tree import TreeEmbedder
 from dissector.protocol.embedded.values import records_with_decoded
 from dissector.protocol.message import Traced
-from dissector.protocol.record_masking import masked_records
+from dissector.protocol.record_masking import masked_records, unopened
 from dissector.protocol.records.batch import HEADER, MASK, Batch
 from dissector.protocol.records.compression import DecompressionError, codec_name
 from dissector.protocol.records.entries import LEAST_SIZE, LOG_OVERHEAD, MAGIC_AT, RecordsEntryKind, split_entries
@@ -70,12 +70,14 @@ class LogSegment:
     def entry(self, data: bytes, start: int) -> LogEntry:
         """Decode a batch or a message and verify its checksum. Whatever the metadata log has is a secret where it can't
         be read."""
-        given = data
+        given, budget = data, frame_budget()
         if not self._show_secrets and self._topic == CLUSTER_METADATA:
             data = masked(data, _tree(data, self._topic).tree) if _is_one(data) else MASK * len(data)
         elif not self._show_secrets:
-            data = masked_records(data)
-        return entry_of(data, start, self._topic, noted=data is not given)
+            data = masked_records(data, budget)
+        entry = entry_of(data, start, self._topic, noted=data is not given)
+        entry.findings.extend(unopened(budget))
+        return entry
 
 
 def entry_of(data: bytes, start: int, topic: str, *, noted: bool = False) -> LogEntry:

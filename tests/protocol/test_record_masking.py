@@ -15,6 +15,7 @@ import pytest
 import dissector
 from dissector.capture_session import Capture
 from dissector.core.expansion import RUN
+from dissector.exchange.to_json import findings_object, json_line
 from dissector.protocol.codec.writer import write
 from dissector.protocol.embedded.context import EMPTY_CONTEXT
 from dissector.protocol.embedded.topics import CLUSTER_METADATA, CLUSTER_METADATA_ID
@@ -384,3 +385,24 @@ def test_what_a_run_had_no_room_for_is_not_shown_in_the_next_one(codec: int) -> 
     RUN._numbers[0] = 1 << 40
     assert WORD not in repr(objects(field)).encode()
     assert Batch.read(field).is_masked
+
+
+@pytest.mark.parametrize("codec", [1, 2, 3, 4])
+def test_why_a_masked_section_could_not_be_opened_is_said(codec: int, tmp_path: Path) -> None:
+    whole = packed_batch(codec, AUTHORIZED)
+    damaged = bytearray(whole)
+    damaged[HEADER.size] ^= 0xFF
+    log = str(tmp_path / "00000000000000000000.log")
+    for field, is_damaged in ((whole, False), (bytes(damaged), True)):
+        version, request, _ = CARRIERS[0](field, of_log=False, chance=random.Random(1))
+        turns = [Turn(True, framed("request", 0, version, write("ProduceRequest", version, request)))]
+        Path(log).write_bytes(field)
+        for path in (capture_of(tmp_path, conversation(turns)), log):
+            with Capture([path]) as capture:
+                deque(capture.read(), maxlen=0)
+                [exchange] = capture.exchanges()
+                [written] = [line for text in capture.messages.json_lines(range(1)) for line in text.parts()]
+                found = [findings_object(exchange), json.loads(written or json_line(exchange))["findings"]]
+            for findings in found:
+                reasons = [each["message"] for each in findings if each["code"] == "bad-compression"]
+                assert [words.partition(":")[0] for words in reasons] == [CODECS[codec].name] * is_damaged

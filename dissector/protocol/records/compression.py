@@ -69,6 +69,8 @@ class DecompressionBudget:
         self._nodes = bounds.tree_nodes
         self.has_masked = False
         """Whether a section was charged that is masked, and so is not charged to who reads the frame then."""
+        self.masked_unopened: list[str] = []
+        """Why sections could not be opened that are masked whole for that: their readers can't tell any more."""
 
     def decompressed(self, codec: int, data: bytes, *, magic: int = 2) -> bytes:
         """Return `data` decompressed. Raises `DecompressionError`."""
