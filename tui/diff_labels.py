@@ -298,5 +298,7 @@ def _result(comparison: DiffResult | None, matched: int, *, short: bool) -> str:
 
 def exact_result(model: DiffModel) -> str:
     """Return the result for two exchanges that are compared as the wire has them."""
-    count = model.unlike
-    return counted(count, "field differs", "fields differ") if count else "all fields are equal"
+    if model.pair is None or model.pair.a is None or model.pair.b is None:
+        return "nothing to compare"
+    words = counted(model.unlike, "field differs", "fields differ") if model.unlike else "all fields are equal"
+    return f"{words}, but for masked secrets" if model.is_masked else words

@@ -14,7 +14,7 @@ from typing import Final, NamedTuple
 import numpy as np
 
 from dissector.analysis.diff import DiffEntry, DiffResult, ExchangePair, PairVerdict
-from dissector.analysis.diff.exact_fields import exact_fields
+from dissector.analysis.diff.exact_fields import ExactField, exact_fields
 from dissector.analysis.diff.formatting import format_path
 from dissector.analysis.diff.message_leaves import LeafPath
 from dissector.analysis.diff.node_lookup import find_node
@@ -67,6 +67,8 @@ class DiffModel:
         self.pair: ExchangePair | None = None
         self.lines: list[FieldLine] = []
         self.line = 0
+        self._exact: tuple[ExchangePair, list[ExactField]] | None = None
+        """The last pair that was compared exactly."""
         self._captures = (a, b)
         self._places = [np.full(len(capture), -1) for capture in self._captures]
         for place, pair in enumerate(comparison.pairs):
@@ -158,7 +160,7 @@ class DiffModel:
                 is_equal = versions[0] == versions[1]
                 out.append(FieldLine("", "version", (None, None), (texts[0], texts[1]), is_equal, None))
             if self.is_exact:
-                return out + [each for each in self._exact_lines(pair) if self.shows_all_fields or not each.alike]
+                return out + self._exact_lines(pair)
             if not self.shows_all_fields:
                 return out + [
                     FieldLine(each.part, each.path_a or each.path_b or each.path, (each.where_a, each.where_b),
@@ -174,21 +176,36 @@ class DiffModel:
 
     def _exact_lines(self, pair: ExchangePair) -> list[FieldLine]:
         """Return the fields of both exchanges, compared as the wire has them."""
-        a, b = (side.exchange for side in self.sides)
-        assert a is not None
-        assert b is not None
+        fields = [each for each in self._exact_fields(pair) if self.shows_all_fields or not each.is_equal]
         return [
             FieldLine(
                 each.part, format_path(each.where[0] or each.where[1] or ()) or BODY, each.where, each.texts,
                 each.is_equal, each.difference, is_exact=True,
             )
-            for each in exact_fields(a, b, self.comparison.differences(pair))[:MOST_FIELDS]
+            for each in fields[:MOST_FIELDS]
         ]  # fmt: skip
+
+    def _exact_fields(self, pair: ExchangePair) -> list[ExactField]:
+        if self._exact is None or self._exact[0] != pair:
+            a, b = (side.exchange for side in self.sides)
+            assert a is not None
+            assert b is not None
+            self._exact = pair, exact_fields(a, b, self.comparison.differences(pair))
+        return self._exact[1]
 
     @property
     def unlike(self) -> int:
-        """How many fields of the selected pair are not alike, of those that are listed."""
-        return sum(not line.alike for line in self.lines)
+        """How many fields of the selected pair are not alike, listed or not; 0 unless it is compared exactly."""
+        if self._exact is None or self.pair is None:
+            return 0
+        return sum(not each.is_equal for each in self._exact[1]) + self.versions_differ(self.pair)
+
+    @property
+    def is_masked(self) -> bool:
+        """Whether a message of the selected pair has masked secrets, which nobody can compare."""
+        exchanges = [side.exchange for side in self.sides if side.exchange is not None]
+        messages = [message for each in exchanges for message in (each.request, each.response)]
+        return any(message.masked for message in messages if message is not None)
 
     def choose_line(self, number: int) -> None:
         """Select a field: both sides show the message that has it, and its bytes."""

@@ -8,17 +8,19 @@ import pytest
 from textual.widgets import Input, OptionList
 
 from dissector.analysis.diff import DiffSide
+from dissector.analysis.diff.side import RowSide
 from dissector.capture_session import Capture
 from tests.conftest import PCAPS
 from tests.findings.conversations import Talk, written
 from tests.tui.main_driver import Screen, opened
 from tui.app import KDissectApp
-from tui.diff_labels import shared
+from tui.diff_labels import exact_result, shared
+from tui.diff_model import DiffModel
 from tui.diff_runner import compare
 from tui.palette import Commands
 from tui.screens.diff_screen import DiffScreen
 from tui.screens.main_screen import DetailScreen, MainScreen
-from tui.screens.peers_dialog import PeersDialog
+from tui.screens.peers_dialog import ALONE, NOBODY, PeersDialog
 
 SEGMENT: Final = str(PCAPS / "segments/rdkafka-codecs-0/00000000000000000000.log")
 TLS: Final = str(PCAPS / "tls/java-1.3.pcapng")
@@ -204,6 +206,25 @@ async def test_what_cannot_be_compared_is_said_in_one_line(odd: str, tmp_path: P
         await screen.press("p", "enter")
         assert all(sides(screen))
         await screen.press("escape")
+    alone, silent = Talk(1, "alone"), Talk(2, "silent")
+    empty = {"brokers": [], "controller_id": 1, "topics": []}
+    alone.ask(1, "Metadata", 1, {"topics": []}, empty)
+    (tmp_path / "few").mkdir()
+    async with opened(written(tmp_path / "few", alone)) as screen:
+        await screen.press("p")
+        assert screen.notifications()[-1] == ALONE
+        assert screen.pilot.app.screen is screen.main
+    silent.ask(1, "Metadata", 1, {"topics": []}, empty)
+    del silent.turns[0]  # its request was not captured
+    silent.turns.append(silent.turns[0]._replace(time_ns=silent.turns[0].time_ns + 1))
+    async with opened(written(tmp_path / "few", alone, silent)) as screen:
+        orphan = next(n for n in range(len(screen.main.capture)) if screen.main.capture.exchange(n).request is None)
+        screen.list.cursor = orphan
+        await screen.press("p")
+        assert screen.notifications()[-1] == NOBODY
+        assert screen.pilot.app.screen is screen.main
+        await screen.press("m", "g", "equals_sign")
+        assert f"row {orphan + 1} is a response without its request" in screen.notifications()[-1]
     async with opened(odd) as screen:
         for keys in (("p", "enter"), ("j", "m", "j", "equals_sign")):
             await screen.press(*keys)
@@ -245,3 +266,35 @@ def test_names_that_begin_alike_are_told_by_their_ends() -> None:
     assert shared(["consumer-group-1", "consumer-group-2"], 20) == ["…r-group-1", "…r-group-2"]
     assert shared(["consumer-1", "producer-1"], 12) == ["consu…", "produ…"]
     assert shared(["same-name", "same-name"], 10) == ["same…", "same…"]
+
+
+def exact_model(capture: Capture, a: int, b: int) -> DiffModel:
+    """Compare two rows, from 0, as the screen does."""
+    for _ in () if capture.is_read else capture.read():
+        pass
+    ends = [RowSide(capture, str(row), stop=len(capture), row=row) for row in (a, b)]
+    found = compare(ends[0], ends[1], (), ((a, b),), lambda _: None, lambda: False)
+    model = DiffModel(found, capture, capture, is_exact=True)
+    model.choose(found.pairs[0])
+    return model
+
+
+def test_fields_beyond_those_that_are_listed_are_counted(monkeypatch: pytest.MonkeyPatch) -> None:
+    with Capture([CLASSIC]) as capture:
+        whole = exact_model(capture, 19, 20)
+        assert whole.unlike == len(whole.lines) > 4
+        monkeypatch.setattr("tui.diff_model.MOST_FIELDS", 3)
+        few = exact_model(capture, 19, 20)
+        assert len(few.lines) == 3
+        assert few.unlike == whole.unlike
+        assert not any(line.alike for line in few.lines)  # what is equal takes no place of what is not
+
+
+def test_masked_secrets_are_not_said_to_be_equal() -> None:
+    with Capture([str(PCAPS / "java-sasl-plain.pcapng")]) as capture:
+        for _ in capture.read():
+            pass
+        logins = [n for n in range(len(capture)) if capture.exchange(n).row.api == "SaslAuthenticate"]
+        assert exact_result(exact_model(capture, *logins[:2])).endswith(", but for masked secrets")
+        others = [n for n in range(len(capture)) if capture.exchange(n).row.api == "ApiVersions"]
+        assert "masked" not in exact_result(exact_model(capture, *others[:2]))
