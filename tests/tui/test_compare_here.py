@@ -1,5 +1,6 @@
 """Comparisons within one capture: of clients, of connections, of marked exchanges."""
 
+import threading
 from collections.abc import Callable
 from pathlib import Path
 from typing import Final
@@ -8,6 +9,7 @@ import pytest
 from textual.widgets import Input, OptionList
 
 from dissector.analysis.diff import DiffSide
+from dissector.analysis.diff.peers import PeerIndex
 from dissector.analysis.diff.side import RowSide
 from dissector.capture_session import Capture
 from tests.conftest import PCAPS
@@ -260,6 +262,26 @@ async def test_the_screen_stays_free_while_it_reads_who_sent_what(monkeypatch: p
         await screen.settle()
         assert isinstance(screen.pilot.app.screen, MainScreen)
         assert isinstance(screen.pilot.app, KDissectApp)
+
+
+async def test_enter_that_comes_before_the_clients_are_read_takes_the_first_of_them(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async with opened(CLASSIC) as screen:
+        may_end = threading.Event()
+
+        class Late(PeerIndex):
+            def __init__(self, capture: Capture, stop: int, watch: Callable[[int], None]) -> None:
+                may_end.wait(60)
+                super().__init__(capture, stop, watch)
+
+        monkeypatch.setattr("tui.screens.peers_dialog.PeerIndex", Late)
+        await screen.pilot.press("p", *"producer", "enter")
+        assert isinstance(screen.pilot.app.screen, PeersDialog)
+        may_end.set()
+        await screen.until(lambda: isinstance(screen.pilot.app.screen, DiffScreen))
+        await screen.settle()
+        assert clients(screen) == [{"adminclient-1"}, {"producer-1"}]
 
 
 def test_names_that_begin_alike_are_told_by_their_ends() -> None:

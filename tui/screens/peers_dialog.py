@@ -39,9 +39,16 @@ class PeersDialog(OfferDialog):
         self._row = row
         self._stop = stop
         self._pairs: dict[str, tuple[Peer, Peer]] = {}
+        self._is_awaited = False
+        """Whether Enter was pressed before there was anything to take."""
 
     def on_mount(self) -> None:
         self._read()
+
+    def submit(self, typed: str) -> None:
+        """Take the first offer, also if it comes later than the key."""
+        self._is_awaited = not self._pairs
+        super().submit(typed)
 
     def sides(self, chosen: str) -> tuple[DiffSide, DiffSide]:
         """Return the sides that an offer stands for."""
@@ -102,6 +109,8 @@ class PeersDialog(OfferDialog):
         more = sum(count - len(others) for _, others, count in found)
         self._say(f"Compare {_shown(_name(mine))} with" + (f" · {more:,} less alike are not listed" if more else ""))
         self.offer(offers)
+        if self._is_awaited:
+            self.submit("")
 
     def _offer(self, id: str, mine: Peer, peer: Peer) -> Offer:
         name = _shown(_name(peer))
