@@ -177,11 +177,11 @@ async def test_what_cannot_be_compared_is_said_in_one_line(odd: str, tmp_path: P
     async with opened(CLASSIC) as screen:
         main, marks = screen.main, screen.main.appearance.marks.marked
         for rows, words in (
-            ((), "mark an exchange with m"),
-            ((0,), "mark an exchange with m"),  # the row under the cursor itself
+            ((), "mark an exchange (m)"),
+            ((0,), "mark an exchange (m)"),  # the row under the cursor itself
             ((18, 19), "row 19 is ListOffsets, row 20 Fetch: exchanges of one API are compared"),
             ((19, 20, 28), "3 exchanges are marked: = compares two"),
-            ((0, 10_000), "mark an exchange with m"),  # what is no row
+            ((0, 10_000), "mark an exchange (m)"),  # what is no row
         ):
             marks.clear()
             marks.update(rows)

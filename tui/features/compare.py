@@ -77,12 +77,13 @@ class CompareFeature(ScreenFeature[CoreScreen]):
         if not self.screen.has_rows():
             return
         rows = self._marked_rows()
+        mark, compare = (self.screen.key_of(action) for action in ("mark", "compare_marked"))
         if len(rows) == 2:
             words = self._not_comparable(rows[0], rows[1])
         elif rows:
-            words = f"{len(rows):,} exchanges are marked: = compares two; m unmarks one, M shows only these"
+            words = f"{len(rows):,} exchanges are marked: {compare} compares two; {mark} removes a mark"
         else:
-            words = "mark an exchange with m: = compares it with another marked one, or with the one under the cursor"
+            words = f"mark an exchange ({mark}): {compare} compares it with another marked one, or with this one"
         if words:
             self.notify(words, timeout=5)
             return
