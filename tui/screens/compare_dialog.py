@@ -7,7 +7,7 @@ from typing import Final
 
 from dissector.core.text import clean
 from tui.recents import recent_captures
-from tui.screens.offer_dialog import Offer, OfferDialog
+from tui.screens.offer_dialog import DialogOffer, OfferDialog
 
 CAPTURES: Final = ("*.pcap*", "*.cap*")
 MOST_OFFERED: Final = 100
@@ -31,9 +31,9 @@ class CompareDialog(OfferDialog):
             self.dismiss(path)
 
 
-def _offer(path: str) -> Offer:
+def _offer(path: str) -> DialogOffer:
     one = Path(path)
-    return Offer(path, clean(one.name), clean(str(one.parent)), path)
+    return DialogOffer(path, clean(one.name), clean(str(one.parent)), path)
 
 
 def offered(path: str) -> list[str]:

@@ -17,7 +17,7 @@ MOST_SHOWN: Final = 500
 """Offers that are listed at once; what is typed finds the others."""
 
 
-class Offer(NamedTuple):
+class DialogOffer(NamedTuple):
     """What can be chosen. `name` and `words`, in a fainter color, are shown as they are: clean."""
 
     id: str
@@ -42,7 +42,7 @@ class OfferDialog(Dialog[str | None]):
         Binding("down", "offers", "Suggestions", show=False, id="compare.offers"),
     ]
 
-    def __init__(self, title: str, hint: str, offers: Sequence[Offer]) -> None:
+    def __init__(self, title: str, hint: str, offers: Sequence[DialogOffer]) -> None:
         """`hint` says what can be typed. Both are shown as they are: clean."""
         super().__init__()
         self.heading = title
@@ -58,7 +58,7 @@ class OfferDialog(Dialog[str | None]):
             yield Options(*map(_option, self.offers[:MOST_SHOWN]), id="ask-offers", markup=False)
         box.border_title = Text(self.heading)
 
-    def offer(self, offers: Sequence[Offer]) -> None:
+    def offer(self, offers: Sequence[DialogOffer]) -> None:
         """Offer other things."""
         self._all = offers
         self._narrow()
@@ -88,5 +88,5 @@ class OfferDialog(Dialog[str | None]):
         self.query_one(OptionList).focus()
 
 
-def _option(offer: Offer) -> Option:
+def _option(offer: DialogOffer) -> Option:
     return Option(Text(offer.name).append(f"  {offer.words}", "dim"), id=offer.id)

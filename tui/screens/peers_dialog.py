@@ -10,7 +10,7 @@ from dissector.analysis.diff import DiffSide
 from dissector.analysis.diff.peers import Peer, PeerIndex, PeerSide
 from dissector.capture_session import Capture
 from dissector.core.text import clean, counted, shortened
-from tui.screens.offer_dialog import Offer, OfferDialog
+from tui.screens.offer_dialog import DialogOffer, OfferDialog
 from tui.threads import call_on_ui
 
 LONGEST_NAME: Final = 60
@@ -112,7 +112,7 @@ class PeersDialog(OfferDialog):
         if self._is_awaited:
             self.submit("")
 
-    def _offer(self, id: str, mine: Peer, peer: Peer) -> Offer:
+    def _offer(self, id: str, mine: Peer, peer: Peer) -> DialogOffer:
         name = _shown(_name(peer))
         if peer.is_connection:
             name = f"C{mine.connections[0]} ⇄ {name}"
@@ -125,7 +125,7 @@ class PeersDialog(OfferDialog):
             [*likeness, _shown(what)] if peer.is_connection
             else [_shown(what), *likeness, counted(len(peer.connections), "connection")]
         )  # fmt: skip
-        return Offer(id, name, " · ".join(filter(None, words)), f"{_name(peer)} {peer.software} {what}")
+        return DialogOffer(id, name, " · ".join(filter(None, words)), f"{_name(peer)} {peer.software} {what}")
 
 
 def _name(peer: Peer) -> str:
