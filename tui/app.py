@@ -33,7 +33,7 @@ from tui.palette import Commands, Palette, action_commands, choice_commands
 from tui.recents import capture_words, recent_captures, remember_capture
 from tui.screens.dialog import Choice, Menu
 from tui.screens.diff_screen import DiffScreen
-from tui.screens.main_screen import DetailScreen, MainScreen
+from tui.screens.main_screen import DetailScreen, LiveDetailScreen, MainScreen
 from tui.terminal_app import TerminalApp
 from tui.theme import KDISSECT, OURS
 
@@ -193,7 +193,8 @@ class KDissectApp(TerminalApp):
         self.push_screen(DiffScreen(sides[0], sides[1]))
 
     def on_open_detail(self, message: OpenDetail) -> None:
-        self.push_screen(DetailScreen(message.capture, message.place, message.filter))
+        kind = DetailScreen if message.capture.is_read else LiveDetailScreen
+        self.push_screen(kind(message.capture, message.place, message.filter))
 
 
 def _binding_ids(kind: type[DOMNode] = DOMNode) -> Iterator[str]:

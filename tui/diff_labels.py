@@ -12,7 +12,7 @@ from rich.text import Text
 from dissector.analysis.diff import DiffEntry, DiffReason, DiffResult, DiffSide, ExchangePair, PairVerdict
 from dissector.analysis.diff.formatting import name_sides
 from dissector.analysis.diff.report import entry_block, entry_explanation, entry_name, entry_reason
-from dissector.core.text import clean
+from dissector.core.text import clean, counted
 from tui.diff_model import SIDES, DiffModel, FieldLine, row_of
 from tui.labels import value_text
 
@@ -210,7 +210,7 @@ def _line_widths(width: int) -> tuple[int, int, int]:
 def line_sign(line: FieldLine) -> Cell:
     if line.alike:
         return SIGNS[PairVerdict.SAME]
-    if line.difference is None and line.part and all(line.where):
+    if line.is_ignored:
         return SIGNS[PairVerdict.MORE]
     if line.part and line.where[0] is None:
         return SIGNS[PairVerdict.ONLY_B]
@@ -235,7 +235,7 @@ def line_why(line: FieldLine) -> str:
     if not line.part:
         return "" if line.alike else DiffReason.VERSION.value
     if found is None:
-        return "" if line.alike or not all(line.where) else "ignored"
+        return "ignored" if line.is_ignored else ""
     words = clean(name_sides(found.explanation))
     return (
         words if words and found.reason is DiffReason.VERSION else ": ".join(filter(None, (found.reason.value, words)))
@@ -251,11 +251,15 @@ def line_text(model: DiffModel, line: FieldLine) -> str:
 
 
 def shared(words: list[str], room: int) -> list[str]:
-    """Fit two texts into `room` cells: each gets half of them, and what the other does not need."""
+    """Fit two texts into `room` cells: each gets half of them, and what the other does not need. Of texts whose
+    beginnings do not tell them apart the ends are kept."""
     half = max(0, room) // 2
     lengths = [cell_len(each) for each in words]
     rooms = [max(half, room - length) for length in reversed(lengths)]
-    return [fit(each, min(length, own)) for each, length, own in zip(words, lengths, rooms, strict=True)]
+    sizes = list(map(min, lengths, rooms))
+    fitted = [fit(each, size) for each, size in zip(words, sizes, strict=True)]
+    is_told = fitted[0] != fitted[1] or words[0] == words[1]
+    return fitted if is_told else [fit(each, size, tail=True) for each, size in zip(words, sizes, strict=True)]
 
 
 NAMES: Final = ("A", "B")
@@ -290,3 +294,11 @@ def _result(comparison: DiffResult | None, matched: int, *, short: bool) -> str:
     words = "the same" if not count else f"{count} ≠" if short else f"{count} difference{'s' if count > 1 else ''}"
     by_hand = f" · {matched} by hand" if matched else ""
     return f"{words}{by_hand}" if short else f"{words}{by_hand} · {len(comparison.ignored)} ignored (i)"
+
+
+def exact_result(model: DiffModel) -> str:
+    """Return the result for two exchanges that are compared as the wire has them."""
+    if model.pair is None or model.pair.a is None or model.pair.b is None:
+        return "nothing to compare"
+    words = counted(model.unlike, "field differs", "fields differ") if model.unlike else "all fields are equal"
+    return f"{words}, but for masked secrets" if model.is_masked else words

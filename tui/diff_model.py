@@ -14,6 +14,7 @@ from typing import Final, NamedTuple
 import numpy as np
 
 from dissector.analysis.diff import DiffEntry, DiffResult, ExchangePair, PairVerdict
+from dissector.analysis.diff.exact_fields import ExactField, exact_fields
 from dissector.analysis.diff.formatting import format_path
 from dissector.analysis.diff.message_leaves import LeafPath
 from dissector.analysis.diff.node_lookup import find_node
@@ -25,6 +26,8 @@ from tui.exchange_model import ExchangeModel
 KEPT_COUNTS: Final = 4_096
 MOST_FIELDS: Final = 5_000
 """Lines of the fields of one pair."""
+BODY: Final = "all of it"
+"""What of a message differs that has no field of its own."""
 SIDES: Final = (0, 1)
 
 
@@ -39,13 +42,23 @@ class FieldLine(NamedTuple):
     """In the comparison's words, for fields whose node has no value."""
     alike: bool
     difference: FieldDifference | None
+    is_exact: bool = False
+    """Whether it is compared as the wire has it."""
+
+    @property
+    def is_ignored(self) -> bool:
+        """Whether both sides have other values, which a comparison of clients leaves out."""
+        has_both = bool(self.part) and all(where is not None for where in self.where)
+        return has_both and not self.alike and self.difference is None and not self.is_exact
 
 
 class DiffModel:
     """The state of the diff screen, once there is a comparison."""
 
-    def __init__(self, comparison: DiffResult, a: Capture, b: Capture) -> None:
+    def __init__(self, comparison: DiffResult, a: Capture, b: Capture, *, is_exact: bool = False) -> None:
+        """`is_exact` if two exchanges are compared as the wire has them, not what two clients do."""
         self.comparison = comparison
+        self.is_exact = is_exact
         self.sides = (ExchangeModel(a), ExchangeModel(b))
         self.hides_equal = False
         self.shows_all_fields = False
@@ -54,14 +67,21 @@ class DiffModel:
         self.pair: ExchangePair | None = None
         self.lines: list[FieldLine] = []
         self.line = 0
+        self._exact: tuple[ExchangePair, list[ExactField]] | None = None
+        """The last pair that was compared exactly."""
         self._captures = (a, b)
-        self._apis = [capture.index.columns(["api"], range(len(capture)))[0] for capture in self._captures]
-        self._versions = [capture.index.columns(["api_version"], range(len(capture)))[0] for capture in self._captures]
         self._places = [np.full(len(capture), -1) for capture in self._captures]
         for place, pair in enumerate(comparison.pairs):
             for side in SIDES:
                 if (row := row_of(pair, side)) is not None:
                     self._places[side][row] = place
+        self._slots = [np.where(places >= 0, np.cumsum(places >= 0) - 1, -1) for places in self._places]
+        """Where each row is among those of the comparison; -1 for the others."""
+        columns = [
+            capture.index.columns(["api", "api_version"], np.flatnonzero(places >= 0))
+            for capture, places in zip(self._captures, self._places, strict=True)
+        ]
+        self._apis, self._versions = zip(*columns, strict=True)
         self.differing = lru_cache(maxsize=KEPT_COUNTS)(self._differing)
         self.shown: Sequence[int] = ()
         self.show_equal(shown=True)
@@ -78,10 +98,10 @@ class DiffModel:
         return max(0, min(bisect_left(self.shown, place), len(self.shown) - 1))
 
     def api(self, side: int, row: int) -> str:
-        return str(self._apis[side][row])
+        return str(self._apis[side][self._slots[side][row]])
 
     def version(self, side: int, row: int) -> int | None:
-        version = self._versions[side][row]
+        version = self._versions[side][self._slots[side][row]]
         return version if isinstance(version, int) else None
 
     def versions_differ(self, pair: ExchangePair) -> bool:
@@ -99,15 +119,20 @@ class DiffModel:
 
     def place_of(self, side: int, row: int) -> int | None:
         """Return the index in the comparison of the pair of a row."""
-        place = int(self._places[side][row])
+        places = self._places[side]
+        place = int(places[row]) if row < len(places) else -1
         return place if place >= 0 else None
 
     def place_shown_by(self, before: "DiffModel") -> int | None:
         """Return the index of the pair of the exchange that another comparison shows. Its sides may be swapped."""
         for side in SIDES:
             row = row_of(before.pair, side) if before.pair is not None else None
-            if row is not None and before._captures[side] in self._captures:
-                return self.place_of(self._captures.index(before._captures[side]), row)
+            if row is None:
+                continue
+            of_capture = [n for n in (side, 1 - side) if self._captures[n] is before._captures[side]]
+            places = (self.place_of(n, row) for n in of_capture)
+            if (found := next((place for place in places if place is not None), None)) is not None:
+                return found
         return None
 
     def choose(self, pair: ExchangePair | None) -> None:
@@ -134,6 +159,8 @@ class DiffModel:
                 texts = [f"v{version}" for version in versions]
                 is_equal = versions[0] == versions[1]
                 out.append(FieldLine("", "version", (None, None), (texts[0], texts[1]), is_equal, None))
+            if self.is_exact:
+                return out + self._exact_lines(pair)
             if not self.shows_all_fields:
                 return out + [
                     FieldLine(each.part, each.path_a or each.path_b or each.path, (each.where_a, each.where_b),
@@ -146,6 +173,39 @@ class DiffModel:
                 FieldLine(field.part, path, (field.where_a, field.where_b), ("", ""), field.is_equal, field.difference)
             )
         return out
+
+    def _exact_lines(self, pair: ExchangePair) -> list[FieldLine]:
+        """Return the fields of both exchanges, compared as the wire has them."""
+        fields = [each for each in self._exact_fields(pair) if self.shows_all_fields or not each.is_equal]
+        return [
+            FieldLine(
+                each.part, format_path(each.where[0] or each.where[1] or ()) or BODY, each.where, each.texts,
+                each.is_equal, each.difference, is_exact=True,
+            )
+            for each in fields[:MOST_FIELDS]
+        ]  # fmt: skip
+
+    def _exact_fields(self, pair: ExchangePair) -> list[ExactField]:
+        if self._exact is None or self._exact[0] != pair:
+            a, b = (side.exchange for side in self.sides)
+            assert a is not None
+            assert b is not None
+            self._exact = pair, exact_fields(a, b, self.comparison.differences(pair))
+        return self._exact[1]
+
+    @property
+    def unlike(self) -> int:
+        """How many fields of the selected pair are not alike, listed or not; 0 unless it is compared exactly."""
+        if self._exact is None or self.pair is None:
+            return 0
+        return sum(not each.is_equal for each in self._exact[1]) + self.versions_differ(self.pair)
+
+    @property
+    def is_masked(self) -> bool:
+        """Whether a message of the selected pair has masked secrets, which nobody can compare."""
+        exchanges = [side.exchange for side in self.sides if side.exchange is not None]
+        messages = [message for each in exchanges for message in (each.request, each.response)]
+        return any(message.masked for message in messages if message is not None)
 
     def choose_line(self, number: int) -> None:
         """Select a field: both sides show the message that has it, and its bytes."""
@@ -196,9 +256,8 @@ class DiffModel:
         numbers = range(self.line + step, len(self.lines) if step > 0 else -1, step)
         return next((n for n in numbers if self._tells(self.lines[n])), None)
 
-    @staticmethod
-    def _tells(line: FieldLine) -> bool:
-        return line.difference is not None or (not line.part and not line.alike)
+    def _tells(self, line: FieldLine) -> bool:
+        return line.difference is not None or ((self.is_exact or not line.part) and not line.alike)
 
     def next_pair(self, start: int, step: int, stopped: Callable[[], bool]) -> int | None:
         """Return the index in the comparison of the next pair that differs, or that shows the followed cause: of those

@@ -20,11 +20,14 @@ class Stopped(Exception):  # noqa: N818  # nothing is wrong
 class _WatchedSide(DiffSide):
     """A side that reports how far the comparison has read it."""
 
+    watched: DiffSide = field(kw_only=True)
     report: Callable[[int], None] = field(kw_only=True)
 
     def rows(self) -> Iterator[Int64]:
-        for some in DiffSide.rows(self):
-            self.report(int(some[0]) if len(some) else 0)
+        reached = 0
+        for some in self.watched.rows():
+            reached = int(some[0]) if len(some) else reached
+            self.report(reached)
             yield some
 
 
@@ -36,17 +39,25 @@ def compare(
     report: Callable[[str], None],
     stopped: Callable[[], bool],
 ) -> DiffResult:
-    """Read the captures of both sides unless that is done, and compare them. `connections` and `rows` are what the user
-    matched; `report` gets the current step in words. Runs in a thread.
+    """Read the captures of both sides to their ends, unless a side says where it stops, and compare them. `connections`
+    and `rows` are what the user matched; `report` gets the current step in words. Runs in a thread.
 
     Raises `Stopped` soon after `stopped` says so, `capture.CaptureError` if a pipe turns out to be no capture."""
     sys.setswitchinterval(SWITCH_SECONDS)
-    for side in (a, b):
+    for side in (each for each in (a, b) if each.stop is None):
         load(side.capture, _report_reading(side, report), stopped)
         if stopped():
             raise Stopped
     watched = [
-        _WatchedSide(side.capture, side.label, side.filter, report=_report_comparing(side, report, stopped))
+        _WatchedSide(
+            side.capture,
+            side.label,
+            side.filter,
+            side.client,
+            side.stop,
+            watched=side,
+            report=_report_comparing(side, report, stopped),
+        )
         for side in (a, b)
     ]
     return diff(watched[0], watched[1], connections, rows)
@@ -63,7 +74,7 @@ def _report_reading(side: DiffSide, report: Callable[[str], None]) -> Callable[[
 def _report_comparing(
     side: DiffSide, report: Callable[[str], None], stopped: Callable[[], bool]
 ) -> Callable[[int], None]:
-    last = 0.0
+    last, rows = 0.0, side.stop or len(side.capture)
 
     def report_progress(row: int) -> None:
         nonlocal last
@@ -71,7 +82,7 @@ def _report_comparing(
             raise Stopped
         if time.monotonic() - last > SECONDS_BETWEEN:
             last = time.monotonic()
-            report(f"comparing {clean(side.label)}{_share(row, len(side.capture))}")
+            report(f"comparing {clean(side.label)}{_share(row, rows)}")
 
     return report_progress
 

@@ -106,6 +106,8 @@ PICTURES: Final = (
     Picture("timelines", ("java-classic",), "L", follows=False),
     Picture("diff", (JAVA, LIBRDKAFKA), follows=False),
     Picture("diff-pairs", (JAVA, LIBRDKAFKA), "v"),
+    Picture("compare-client", ("java-classic",), "1 9 G p"),
+    Picture("compare-marked", ("java-classic",), "2 0 G m j equals_sign", follows=False),
     Picture("check", ("librdkafka",), "K", follows=False),
     Picture("matrix", (JAVA, LIBRDKAFKA, "compare-kafka-python-1", "compare-aiokafka-1"), "j j j j j j", follows=False),
 )

@@ -18,7 +18,9 @@ from tests.capture.live.loopback import broker, needs_rights, talk
 from tests.probe.servers import frame, serving
 from tests.tui.main_driver import Screen
 from tui.app import KDissectApp
+from tui.screens.diff_screen import DiffScreen
 from tui.screens.live_screen import LiveScreen
+from tui.screens.main_screen import LiveDetailScreen
 from tui.widgets.sequence_view import SequenceView
 
 pytestmark = needs_rights
@@ -240,6 +242,38 @@ async def load_new_messages(screen: Live) -> None:
     await screen.until(lambda: view.diagram is not None and len(view.diagram) == 14)
     assert view.diagram is not None
     assert (int(view.diagram.rows[view.cursor]), bool(view.diagram.is_request[view.cursor])) == (0, False)
+
+
+async def test_what_grows_is_compared_up_to_its_last_row_and_goes_on_growing() -> None:
+    with broker() as port:
+        async with watched(port) as (screen, _):
+            for first in (0, 10):
+                await asyncio.to_thread(talk, port, 4, first=first)
+            await screen.until(lambda: "8 exchanges" in screen.title)
+            await screen.pilot.press("p")
+            await screen.until(lambda: "C2 ⇄ C1 tests" in screen.lines())
+            await screen.pilot.press("enter")
+            await screen.until(lambda: "the same" in screen.lines())
+            front = screen.pilot.app.screen
+            assert isinstance(front, DiffScreen)
+            assert [end.label for end in front.ends] == ["C2 tests, rows to 8", "C1 tests, rows to 8"]
+            await asyncio.to_thread(talk, port, 4, first=20)
+            await screen.until(lambda: len(screen.main.capture) == 12)
+            await screen.pilot.press("s")
+            await screen.until(lambda: front.ends[0].label.startswith("C1") and "the same" in screen.lines())
+            assert front.comparison is not None
+            assert [side.exchanges for side in (front.comparison.a, front.comparison.b)] == [4, 4]
+            await screen.pilot.press("o")  # the rows of this moment, which the screen below goes on to read
+            await screen.until(lambda: isinstance(screen.pilot.app.screen, LiveDetailScreen))
+            await asyncio.to_thread(talk, port, 4, first=30)
+            detail = screen.pilot.app.screen
+            assert isinstance(detail, LiveDetailScreen)
+            await screen.pilot.press("q", "q")
+            await screen.until(lambda: "16 exchanges" in screen.title)
+            await screen.pilot.press("g", "m", "G", "equals_sign")
+            await screen.until(lambda: "all fields are equal" in screen.lines())
+            await screen.pilot.press("escape")
+            await screen.until(lambda: screen.pilot.app.screen is screen.main)
 
 
 async def test_the_title_shows_that_rows_are_analyzed(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,4 +1,4 @@
-"""Twenty tasks of a debugging day, each with the keys that it takes from the first row on: at most eight.
+"""Tasks of a debugging day, each with the keys that it takes from the first row on: at most eight.
 
 `docs/tasks.md` has the same table, with the keys that a task took before.
 """
@@ -14,6 +14,7 @@ import pytest
 from tests.conftest import PCAPS
 from tests.tui.main_driver import Screen, opened
 from tui.features.sort import SortFeature
+from tui.screens.diff_screen import DiffScreen
 from tui.screens.main_screen import MainScreen
 
 DOCUMENT: Final = Path(__file__).parents[2] / "docs" / "tasks.md"
@@ -33,6 +34,11 @@ class Task(NamedTuple):
 
 def _is_filtered(screen: Screen) -> bool:
     return screen.main.view.is_filtered
+
+
+def _is_compared(screen: Screen) -> bool:
+    front = screen.pilot.app.screen
+    return isinstance(front, DiffScreen) and front.comparison is not None
 
 
 TASKS: Final = (
@@ -66,6 +72,9 @@ TASKS: Final = (
     Task("See who talks to whom, in order", "java-classic", "D", "node 1"),
     Task("Follow a partition to its next exchange", "java-classic", "2 0 G J enter", "java-classic[",
          lambda screen: screen.row > 19),
+    Task("Compare a client with the one most like it", "java-classic", "1 9 G p enter", "19 differences", _is_compared),
+    Task("Compare two connections", "java-classic", "p c 4 enter", "A C1 adminclient-1", _is_compared),
+    Task("See two exchanges side by side", "java-classic", "2 0 G m j =", "partitions[1].fetch_offset", _is_compared),
 )  # fmt: skip
 
 
@@ -105,7 +114,7 @@ async def _restore(screen: Screen) -> None:
 
 
 def test_no_task_takes_more_than_eight_keys() -> None:
-    assert len(TASKS) == 20
+    assert len(TASKS) == 23
     assert [task.words for task in TASKS if len(task.keys.split()) > MOST_KEYS] == []
 
 

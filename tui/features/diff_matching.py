@@ -22,6 +22,9 @@ class DiffMatchingFeature(ScreenFeature[DiffCoreScreen]):
     def action_match(self) -> None:
         """Mark a row, match it with one of the other side, or undo a match."""
         pair, model = self.screen.pairs.pair, self.screen.model
+        if self.screen.is_exact:
+            self.notify("these two are matched already", timeout=2)
+            return
         if pair is None or model is None or not self.screen.shows_pairs:
             self.notify("match exchanges in the list of pairs (v)", timeout=3)
             return

@@ -104,7 +104,7 @@ class DiffNavigationFeature(ScreenFeature[DiffCoreScreen]):
         model = self.screen.model
         if model is None:
             return
-        if self.screen.focused is self.screen.differences:
+        if self.screen.focused is self.screen.differences or self.screen.is_exact:
             model.shows_all_fields = not model.shows_all_fields
             model.relist()
             self.screen.draw_pair()

@@ -1,8 +1,7 @@
 """Other screens about the capture, and what is done with what the user chose there: the overview, diagrams, timelines,
-records, the IO graph, a connection as text and in figures, a comparison.
+records, the IO graph, a connection as text and in figures.
 """
 
-from collections.abc import Iterator
 from typing import ClassVar
 
 import numpy as np
@@ -10,13 +9,11 @@ from textual.binding import Binding
 
 from dissector.core.arrays import Int64
 from dissector.protocol.tree import Node
-from tui.command_line import LineCommand, file_completions
 from tui.feature import FIND, OVERALL, ScreenFeature
 from tui.features.filter import FilterFeature
 from tui.location_history import Location
-from tui.messages import ApplyFilter, CompareWith, GoTo
+from tui.messages import ApplyFilter, GoTo
 from tui.overview_model import OverviewSnapshot
-from tui.screens.compare_dialog import CompareDialog, offered
 from tui.screens.connection_dialog import ConnectionDialog
 from tui.screens.core_screen import CoreScreen
 from tui.screens.follow_screen import FollowScreen
@@ -29,37 +26,6 @@ from tui.screens.timelines_screen import TimelinesScreen
 
 _RECORD, _MESSAGE = "RECORD", "MESSAGE"
 """Types of nodes: of a record in a batch, and of a message of before 0.11, which may be a wrapper."""
-
-
-class CompareFeature(ScreenFeature[CoreScreen]):
-    """d compares the capture with another one."""
-
-    GROUP = OVERALL
-
-    BINDINGS: ClassVar[list[Binding]] = [
-        Binding("d", "compare", "Diff", tooltip="Compare with another capture", id="main.diff"),
-    ]
-
-    def commands(self) -> Iterator[LineCommand]:
-        yield LineCommand("diff", "compare with another capture", self._diff_command, "FILE", file_completions)
-
-    def _diff_command(self, name: str) -> None:
-        if not self.screen.is_read():
-            return
-        if name:
-            self._compare(name)
-        else:
-            self.screen.call_later(self.action_compare)
-
-    def action_compare(self) -> None:
-        if self.screen.capture.is_read:
-            self.app.push_screen(CompareDialog(offered(self.screen.capture.names[0])), self._compare)
-        else:
-            self.notify("still reading the capture", timeout=2)
-
-    def _compare(self, path: str | None) -> None:
-        if path is not None:
-            self.screen.post_message(CompareWith(self.screen.capture, path))
 
 
 class DiagramsFeature(ScreenFeature[CoreScreen]):

@@ -76,6 +76,10 @@ class CaptureScreen(FeatureScreen):
             self.notify("there are no exchanges yet", timeout=2)
         return len(self.capture) > 0
 
+    def begin_reading(self) -> None:
+        """Read the capture, unless that is done."""
+        self._load()
+
     @work(thread=True, exclusive=True, group="load")
     def _load(self) -> None:
         worker = get_current_worker()

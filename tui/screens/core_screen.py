@@ -160,7 +160,7 @@ class CoreScreen(CaptureScreen):
         self.exchange_list.focus()
         self.draw_title()
         self.draw_message()
-        self._load()
+        self.begin_reading()
 
     def on_resize(self) -> None:
         for each in self.features:

@@ -2,6 +2,8 @@
 both.
 
 The comparison runs in a thread, and runs again when the user matches exchanges by hand or swaps the sides.
+
+Of two exchanges (`pair`) the fields are shown as the wire has them, in place of a list with one pair.
 """
 
 from typing import ClassVar, Final
@@ -17,7 +19,7 @@ from textual.worker import get_current_worker
 from dissector.analysis.diff import DiffEntry, DiffResult, DiffSide, ManualMatches
 from dissector.capture import CaptureError
 from dissector.core.text import clean
-from tui.diff_labels import NAMES, cause_text, diff_title, line_text
+from tui.diff_labels import NAMES, cause_text, diff_title, exact_result, line_text
 from tui.diff_model import SIDES, DiffModel, row_of
 from tui.diff_runner import Stopped, compare
 from tui.exchange_model import ExchangeModel
@@ -64,15 +66,20 @@ class DiffCoreScreen(FeatureScreen):
                 tooltip="Back to the causes; then close the comparison", id="diff.step_back"),
     ]  # fmt: skip
 
-    def __init__(self, a: DiffSide, b: DiffSide, connections: ManualMatches = ()) -> None:
-        """`connections` are pairs of A and B that the user matched."""
+    def __init__(
+        self, a: DiffSide, b: DiffSide, connections: ManualMatches = (), *, pair: tuple[int, int] | None = None
+    ) -> None:
+        """`connections` are pairs of A and B that the user matched; `pair` the only rows, if each side has one."""
         super().__init__()
         self.ends = (a, b)
+        self.is_exact = pair is not None
+        """Whether two exchanges are compared, as the wire has them."""
         self.model: DiffModel | None = None
-        self.matched: ManualMatches = ()
+        self.matched: ManualMatches = () if pair is None else (pair,)
         """Rows of A and of B that the user matched."""
         self.connections = connections
         self._progress = ""
+        self._shows_pairs = False
 
     def compose(self) -> ComposeResult:
         yield Static(id="title", markup=False)
@@ -116,7 +123,7 @@ class DiffCoreScreen(FeatureScreen):
 
     @property
     def shows_pairs(self) -> bool:
-        return self.pairs.display
+        return self._shows_pairs
 
     def on_mount(self) -> None:
         self.show_view(pairs=False)
@@ -140,7 +147,9 @@ class DiffCoreScreen(FeatureScreen):
 
         try:
             comparison = compare(ends[0], ends[1], connections, rows, report, lambda: worker.is_cancelled)
-            model = DiffModel(comparison, ends[0].capture, ends[1].capture)
+            model = DiffModel(comparison, ends[0].capture, ends[1].capture, is_exact=self.is_exact)
+            if self.is_exact:
+                model.choose(next(iter(comparison.pairs), None))  # long messages are traced here, not where it blocks
         except Stopped:
             return
         except CaptureError as error:  # a pipe turned out to be no capture: reported when the screen is closed
@@ -167,13 +176,13 @@ class DiffCoreScreen(FeatureScreen):
         self.causes.show(len(self.causes.entries), self.causes.cursor if before is not None else self._first_cause())
         place = model.place_shown_by(before) if before is not None else None
         self.pairs.show(len(model.shown), model.shown.index(place) if place in model.shown else 0)
-        self.draw_title()
         self._draw_notices()
-        self.show_view(pairs=self.shows_pairs or model.comparison.is_same)
+        self.show_view(pairs=self.shows_pairs or self.is_exact or model.comparison.is_same)
         if self.shows_pairs:
             self.choose_pair(self.pairs.cursor)
         else:
             self.preview()
+        self.draw_title()
 
     def _first_cause(self) -> int:
         """Return the first cause that a pair can show, so that a pair is visible at once."""
@@ -182,9 +191,10 @@ class DiffCoreScreen(FeatureScreen):
 
     def show_view(self, *, pairs: bool) -> None:
         """Show the pairs or the causes; the focus stays."""
-        self.pairs.display, self.causes.display = pairs, not pairs
-        if self.focused in (None, self.pairs, self.causes):
-            (self.pairs if pairs else self.causes).focus()
+        self._shows_pairs = pairs
+        self.pairs.display, self.causes.display = pairs and not self.is_exact, not pairs
+        if self.is_exact or self.focused in (None, self.pairs, self.causes):
+            (self.causes if not pairs else self.differences if self.is_exact else self.pairs).focus()
         self.refresh_bindings()
 
     def _draw_notices(self) -> None:
@@ -207,7 +217,8 @@ class DiffCoreScreen(FeatureScreen):
     def draw_title(self) -> None:
         """Draw both names, and the result or the progress."""
         width = self.app.size.width - 2
-        title = diff_title(self.ends, self.comparison, self._progress, len(self.matched), width)
+        state = self._progress or (exact_result(self.model) if self.is_exact and self.model is not None else "")
+        title = diff_title(self.ends, self.comparison, state, len(self.matched), width)
         self.query_one("#title", Static).update(title)
 
     def choose_pair(self, position: int, line: int | None = None) -> None:

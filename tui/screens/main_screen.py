@@ -10,6 +10,7 @@ from tui.feature import EscapeSteps
 from tui.features.check import CheckFeature
 from tui.features.clipboard import ClipboardFeature
 from tui.features.commands import CommandsFeature
+from tui.features.compare import CompareFeature
 from tui.features.decode_as import DecodeAsFeature
 from tui.features.export import ExportFeature
 from tui.features.filter import FilterFeature
@@ -25,7 +26,7 @@ from tui.features.saved import ProfilesFeature, SavedFiltersFeature
 from tui.features.search import SearchFeature
 from tui.features.sort import SortFeature
 from tui.features.value_actions import ValueActionsFeature
-from tui.features.views import CompareFeature, ConnectionFeature, DiagramsFeature, IoGraphFeature, RecordsFeature
+from tui.features.views import ConnectionFeature, DiagramsFeature, IoGraphFeature, RecordsFeature
 from tui.location_history import Location
 from tui.messages import ApplyFilter
 from tui.screens.core_screen import CoreScreen
@@ -80,3 +81,12 @@ class DetailScreen(MainScreen):
         if self._begin_filter:  # while rows are matched none is selected
             self.filter.when_matched = lambda: self.go_to_place(self._begin)
             self.post_message(ApplyFilter(self._begin_filter))
+
+
+class LiveDetailScreen(DetailScreen):
+    """The same of a capture that still grows, which another screen reads: the rows of the moment when it is opened."""
+
+    RENUMBERS_ROWS = False
+
+    def begin_reading(self) -> None:
+        self._loaded(Progress(0, 0, self.capture.packets, len(self.capture)), done=False)

@@ -1,10 +1,10 @@
-"""Find the tree node of a compared field."""
+"""Find the tree node of a compared field: one, or many of a message."""
 
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping
 from typing import Final
 
 from dissector.analysis.diff.compared_values import EntityName
-from dissector.analysis.diff.message_leaves import IDENTIFYING, ElementLabel, LeafPath
+from dissector.analysis.diff.message_leaves import IDENTIFYING, ElementLabel, LeafPath, PathStep
 from dissector.exchange.model import ExchangeMessage
 from dissector.protocol.embedded.topics import NO_TOPIC_ID
 from dissector.protocol.tree import Node
@@ -26,6 +26,44 @@ def find_node(message: ExchangeMessage, path: LeafPath) -> Node | None:
             break
         node = inner
     return node
+
+
+class FieldNodes:
+    """Finds the nodes of many fields of a message: each array is read once, and each node above them found once."""
+
+    def __init__(self, message: ExchangeMessage) -> None:
+        self._topics = message.context.topic_names
+        body = next((child for child in message.tree.children if child.name == "body"), None)
+        self._found: dict[LeafPath, Node | None] = {(): body}
+        self._elements: dict[int, dict[Hashable, Node]] = {}
+        """The elements of an array by what its labels may have, by the array's id."""
+
+    def at(self, path: LeafPath) -> Node | None:
+        """Return the node at exactly this path; None if there is none, as of an element without a label."""
+        if path not in self._found:
+            above = self.at(path[:-1])
+            self._found[path] = None if above is None else self._below(above, path[-1])
+        return self._found[path]
+
+    def _below(self, node: Node, step: PathStep) -> Node | None:
+        if not isinstance(step, ElementLabel):
+            return _field(node, step)
+        if id(node) not in self._elements:
+            self._elements[id(node)] = self._by_label(node)
+        value = step.value
+        return self._elements[id(node)].get(EntityName("", value.text) if isinstance(value, EntityName) else value)
+
+    def _by_label(self, array: Node) -> dict[Hashable, Node]:
+        found: dict[Hashable, Node] = {}
+        for element in (child for child in array.children if child.name.startswith("[")):
+            key = _identity(element)
+            if key is None or not isinstance(key.value, Hashable):
+                continue
+            text = str(key.value)
+            for label in (key.value, *(EntityName("", each) for each in (text, self._topics.get(text)) if each)):
+                if label is not None:
+                    found.setdefault(label, element)
+        return found
 
 
 def _field(node: Node, name: str) -> Node | None:

@@ -1,7 +1,7 @@
-"""A side of a comparison: a capture, or the rows of it that match a filter."""
+"""A side of a comparison: a capture, the rows of it that match a filter, or a single row."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
@@ -18,7 +18,7 @@ ROWS_PER_BATCH: Final = 8_192
 
 @dataclass(frozen=True, slots=True)
 class DiffSide:
-    """Exchanges of one capture that has been read to its end."""
+    """Exchanges of one capture, which is read to its end or up to a row."""
 
     capture: Capture
     label: str
@@ -28,10 +28,23 @@ class DiffSide:
     client: str = ""
     """The family of its client, where the user says it (`client_settings.FAMILIES`)."""
 
+    stop: int | None = None
+    """The row at which it ends, where more may come while it is compared; None if the capture is read to its end."""
+
     def rows(self) -> Iterator[Int64]:
         """Yield its rows, from 0 and ascending, in batches."""
+        end = len(self.capture) if self.stop is None else self.stop
         if self.filter is None:
-            end = len(self.capture)
             yield from (np.arange(first, min(first + ROWS_PER_BATCH, end)) for first in range(0, end, ROWS_PER_BATCH))
         else:
-            yield from (found.rows for found in self.capture.select(self.filter))
+            yield from (found.rows for found in self.capture.select(self.filter, 0, end))
+
+
+@dataclass(frozen=True, slots=True)
+class RowSide(DiffSide):
+    """A single exchange."""
+
+    row: int = field(kw_only=True)
+
+    def rows(self) -> Iterator[Int64]:
+        yield np.array([self.row])
