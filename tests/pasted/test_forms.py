@@ -101,6 +101,14 @@ def test_an_arrow_to_the_left_is_no_comment() -> None:
     assert sides(read) == [(True, FRAME), (False, response)]
 
 
+def test_offsets_of_a_dump_without_its_first_rows_are_no_bytes() -> None:
+    for form in ("xxd", "hexdump -C", "od -Ax -tx1", "Wireshark", "tcpdump -X of a stream"):
+        for missing in (1, 3):
+            text = "\n".join(FORMS[form](LONG).split("\n")[missing:])
+            read = read_bytes(text.encode())
+            assert read is None, (form, read.arrangement.form)
+
+
 def test_the_text_column_of_rows_without_offsets_is_no_hex() -> None:
     rows = (LONG[at : at + 16] for at in range(0, len(LONG), 16))
     assert sent(found("\n".join(f"{row.hex(' '):<47}  {shown(row)}" for row in rows))) == LONG
