@@ -9,7 +9,6 @@ least eight.
 import re
 from typing import Final
 
-from dissector.core import limits
 from dissector.pasted.comments import without_comments
 from dissector.pasted.escapes import decoded_escapes
 from dissector.pasted.pieces import Hole, Piece
@@ -32,8 +31,10 @@ _START: Final = re.compile(
 _MORE: Final = re.compile(r"\s*,?\s*(?:\.\.\.|…)\s*\(?(?:and )?([0-9]{1,9}) more")
 _REPEATS: Final = re.compile(r"\s*<repeats ([0-9]{1,9}) times>")
 """What gdb prints in place of equal items."""
+_MOST_REPEATED: Final = 1 << 20
+"""Bytes of a text that may stand for such items."""
 _INDEXED: Final = re.compile(
-    r"(?<![0-9A-Za-z_.\-])[\[(\"']?([0-9]{1,7})[\])\"']?\s*(?:=>|[=:]|[\t ])\s*(?:\(byte\)\s*)?"
+    r"(?<![0-9A-Za-z_.\-])[\[(\"']?([0-9]{1,7})[\])\"']?\s{0,8}(?:=>|[=:]|[\t ])\s{0,8}(?:\(byte\)\s{0,8})?"
     r"(-?(?:0[xX][0-9a-fA-F]{1,2}|[0-9]{1,3}))(?![0-9A-Za-z_.])"
 )
 _INDEX_GAP: Final = 40
@@ -65,7 +66,7 @@ def number_lists(lines: Lines) -> list[Piece]:
     if _BROKEN.search(text):
         return []  # of numbers that a line's end breaks, their ends would be read as others
     pieces: list[Piece] = []
-    at = 0
+    at, budget = 0, _MOST_REPEATED
     while start := _START.search(text, at):
         data = bytearray()
         at, end, items = start.start(), start.start(), 0
@@ -75,8 +76,11 @@ def number_lists(lines: Lines) -> list[Piece]:
                 break
             data += value
             items, end = items + 1, found.end()
-            if repeats := _REPEATS.match(text, end):
-                data += value * min(int(repeats[1]) - 1, limits.DEFAULT.frame_size // len(value) - len(data))
+            repeats = _REPEATS.match(text, end)
+            if value and repeats:
+                copies = max(0, min(int(repeats[1]) - 1, budget // len(value)))
+                data += value * copies
+                budget -= copies * len(value)
                 end = repeats.end()
             gap = _GAP.match(text, end)
             at = gap.end() if gap else end

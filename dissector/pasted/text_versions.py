@@ -18,7 +18,7 @@ from typing import Final
 
 from dissector.pasted.plain_text import Lines
 
-_QUOTE: Final = re.compile(r"(?:[ \t]*[>|](?![>|]*-)[ \t]?)+")
+_QUOTE: Final = re.compile(r"(?:[ \t]*[>|](?!-)[ \t]?)+")
 _NUMBER: Final = re.compile(r"[ \t]*([0-9]{1,6})(?:[:|.)│]|(?=[ \t])|$)[ \t]?")
 _LEAST_NUMBERED: Final = 3
 """Lines whose numbers follow each other."""

@@ -10,6 +10,8 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from dissector import encode_request, encode_response
+from dissector.pasted.numbers import number_lists
+from dissector.pasted.plain_text import Lines
 from dissector.pasted.reading import PastedText, read_bytes
 from tests.cases import cases
 from tests.needs import needs
@@ -93,6 +95,14 @@ def test_a_message_without_its_size_may_begin_like_one_with_it() -> None:
     frame = encode_request("Produce", 7, body, correlation_id=2, client_id="producer-1")
     read = found(FORMS["bare"](frame[4:]))  # 00000007: of API 0, version 7, or a size
     assert (sent(read), read.problems()) == (frame, [])
+
+
+def test_what_a_text_repeats_is_bounded() -> None:
+    many = "[0, 0, 0, 49, 0, 18, 0, 3 <repeats 999999999 times>]\n"
+    read_bytes((many * 20).encode())
+    assert sum(len(each.data) for each in number_lists(Lines(many * 20))) <= (1 << 20) + 8 * 20
+    for times in (0, 9):
+        read_bytes(f'[0, 0, 0, 49, 0, 18, 0, 3, "" <repeats {times} times>]'.encode())
 
 
 def test_an_arrow_to_the_left_is_no_comment() -> None:
