@@ -13,6 +13,7 @@ from dissector.cli.formats import RuleFormat
 from dissector.cli.options import CaptureOptions
 from dissector.cli.render.outcomes import write_blocks, write_outcomes
 from dissector.cli.show import read_rows
+from dissector.cli.wrong_listeners import print_wrong_listeners
 from dissector.core.garbage_collection import infrequent_collection
 from dissector.core.text import byte_range, clean, counted
 
@@ -30,6 +31,7 @@ def check_captures(files: Sequence[str], form: RuleFormat, ignored: str | None, 
             capture = stack.enter_context(options.open([file]))
             if not read_rows(capture):
                 return BAD_INPUT
+            print_wrong_listeners(capture)
             captures.append((file, capture))
         result = check(captures, rules)
     if not result.exchanges:

@@ -12,6 +12,7 @@ from dissector.cli.options import CaptureOptions, no_match_message, parse_filter
 from dissector.cli.render.pages import DIM, NAME, NOTE, TITLE, Line, print_lines, wrapped, write_out
 from dissector.cli.render.progress import examine_with_progress, step_with_progress
 from dissector.cli.show import read_rows
+from dissector.cli.wrong_listeners import print_wrong_listeners
 from dissector.core.garbage_collection import infrequent_collection
 from dissector.core.json_text import dumps
 from dissector.core.text import counted, rough_duration, seconds
@@ -27,6 +28,7 @@ def groups(files: Sequence[str], form: StatsFormat, filter: str | None, *, optio
     with infrequent_collection(), options.open(files) as capture:
         if not read_rows(capture):
             return NEGATIVE
+        print_wrong_listeners(capture)
         reading = GroupPass(capture)
         step_with_progress(reading.steps(), "reading groups")
         found = list(reading.histories.values())

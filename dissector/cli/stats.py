@@ -34,6 +34,7 @@ from dissector.cli.render.plots import plots
 from dissector.cli.render.progress import examine_with_progress, step_with_progress
 from dissector.cli.show import read_rows
 from dissector.cli.tables import are_tables, no_rows_message, open_tables, summary
+from dissector.cli.wrong_listeners import print_wrong_listeners
 from dissector.core.arrays import Int64
 from dissector.core.garbage_collection import infrequent_collection
 from dissector.core.json_text import dumps
@@ -100,6 +101,7 @@ def stats(
     with infrequent_collection(), options.open(files) as capture:
         if not read_rows(capture):
             return NEGATIVE
+        print_wrong_listeners(capture)
         if any(each.reads_findings for each in (row_filter, table) if each is not None and not isinstance(each, str)):
             examine_with_progress(capture)
         rows = None

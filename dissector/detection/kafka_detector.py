@@ -48,6 +48,8 @@ from dissector.framing.detector import ALERT_SIZE
 KAFKA_PORTS: Final = frozenset({9092})
 TLS_PORTS: Final = frozenset({443, 465, 563, 636, 853, 989, 990, 992, 993, 994, 995, 5061, 5671, 6443, 8443, 8883})
 """Ports of other protocols over TLS, as IANA has them, or as everybody does."""
+USUAL_PORTS: Final = range(9_090, 9_100)
+"""The last four digits of ports that brokers have by custom: 9092, 9094, 19092, 29092."""
 NO_CLIENT: Final = -1
 Outstanding = Callable[[int], PendingIds]
 """The pending requests of a connection."""
@@ -294,7 +296,8 @@ class KafkaDetector:
 
     def non_kafka_connections(self) -> list[int]:
         """Connections on Kafka's port with data that is not Kafka's; and on any port those on which a client of TLS was
-        refused, if the server is a broker or nothing else in the capture is Kafka."""
+        refused, if the server is a broker, or on a usual port of a broker's host, or nothing else in the capture is
+        Kafka."""
         others = (self.other_protocol.values != OtherProtocol.NO_DATA) & (self.client_side.values == NO_CLIENT)
         found = [c for c in np.flatnonzero(others).tolist() if self.kafka_side(c) is not None]
         refused = [c for c in np.flatnonzero(others & self._sends_tls_alone()).tolist() if self._is_refused(c)]
@@ -302,7 +305,12 @@ class KafkaDetector:
             kafka = np.flatnonzero(self.client_side.values != NO_CLIENT)
             brokers = set(self._connections.ends(kafka, 1 - self.client_side.values[kafka].astype(np.int64))[0])
             servers = {c: self._connections.endpoints(c)[1 - self._connections.syn_side(c)] for c in refused}
-            refused = [c for c, server in servers.items() if server in brokers or not len(kafka)]
+            hosts = {server[0] for server in brokers}
+            refused = [
+                c
+                for c, server in servers.items()
+                if server in brokers or (server[0] in hosts and server[1] % 10_000 in USUAL_PORTS) or not len(kafka)
+            ]
         return sorted({*found, *refused})
 
     def _sends_tls_alone(self) -> Bool:

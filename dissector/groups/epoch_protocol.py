@@ -69,8 +69,12 @@ class EpochProtocol:
             member.rebalance_ms = said.rebalance_ms
 
     def _joins(self, row: int, event: GroupEvent, member: Member) -> Trigger | None:
-        """Return what a member with epoch 0 begins: nothing if it comes back to its instance id."""
+        """Return what a member with epoch 0 begins: nothing if it comes back to its instance id, or to its own
+        epoch."""
         before = self._state.roster.before(member)
+        if _is_still_in(member, event.said.now, event.said.topics_key):
+            keep(self._state.next.noted, MemberChange(member.name, "joined without a new epoch", event.time_ns, row))
+            return None
         is_static = event.said.instance and before is not None and before.is_away
         if is_static or member.is_away:
             keep(
@@ -80,3 +84,10 @@ class EpochProtocol:
                 before.gone = CauseKind.CLOSED
             return None
         return self._state.arrival(row, event, member)
+
+
+def _is_still_in(member: Member, now: int, topics_key: int) -> bool:
+    """Return whether the coordinator has a member that joins, with what it subscribes to: it was fenced, or lost a
+    response, and no new assignment is computed for it. `now` is the epoch that it got."""
+    is_in = bool(member.joined_ns) and member.gone is None and not member.is_away
+    return is_in and member.generation == now and topics_key in (0, member.topics_key)

@@ -111,6 +111,11 @@ class Arrangement:
     fits_sizes: bool = False
     """Whether sizes in the bytes end where the bytes end."""
 
+    @property
+    def is_whole(self) -> bool:
+        """Whether all that was found reads to its last byte, and nothing of it is missing."""
+        return self.best is Fit.EXACT and not self.left_out and not self.problems
+
 
 def arrange(found: FoundPieces, text: str, judge: Judge) -> Arrangement:
     """Return what the pieces of a recognizer are."""
@@ -258,8 +263,8 @@ class _Arranger:
                 break
             at += size
             whole = at
-        if not whole:
-            return False
+        if not whole or self._reads_unsized(run) is not None:
+            return False  # a message without its size may begin with what can be one
         rest = len(data) - whole
         first = JoinedPieces(run.place, data[:whole], run.connection, run.hint, [], run.characters)
         if not self._sized(first, frames_of(first.data)):
@@ -286,8 +291,8 @@ class _Arranger:
 
     def _reads_unsized(self, run: JoinedPieces) -> tuple[bool, Fit, bytes] | None:
         """Return side, fit and frame of a run that is one message without its size; None if it is none."""
-        if run.holes or len(run.data) < 6:
-            return None
+        if run.holes or len(run.data) < 6 or not any(run.data):
+            return None  # zeros read as a Produce of nothing
         frame = sized(run.data)
         request = self._judge.as_request(frame, whole=True)
         if request is Fit.EXACT or (request is Fit.LIKELY and run.hint is not False):

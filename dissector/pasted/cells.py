@@ -141,6 +141,7 @@ def text_cells(cells: Cells, rest: str) -> int | None:
     for count in range(len(cells), 0, -1):
         # A column that begins with what looks like bytes begins where their cell does.
         begin = cells[count].start if count < len(cells) else _behind(rest, cells[-1].end, end)
+        begin -= size - len(shown[:size].lstrip(b" "))  # blanks that the column begins with
         is_apart = _width(rest[cells[count - 1].end : begin]) > usual
         if (
             is_apart

@@ -24,6 +24,7 @@ _ESCAPE: Final = re.compile(
 )
 _HASKELL: Final = re.compile(r"\\(?:NUL|SOH|STX|ETX|DC[1-4]|DLE)")
 _DECIMAL: Final = re.compile(r"\\([0-9]{1,3})")
+_ZERO: Final = re.compile(r"(?<!\\)((?:\\\\)*)\\0")
 _NAMES: Final = {
     name: number for number, name in enumerate((
         "NUL", "SOH", "STX", "ETX", "EOT", "ENQ", "ACK", "BEL", "BS", "HT", "LF", "VT", "FF", "CR", "SO", "SI", "DLE",
@@ -44,12 +45,17 @@ _NESTED: Final = re.compile(rf"(?<![A-Za-z0-9_])[bB]?(\\\"|')((?:{_FILLER}\\[^\n
 _LEAST: Final = 4
 
 
-def decoded_escapes(text: str, *, wide: bool = False, narrow: bool = False) -> bytes:
-    r"""Return the bytes of a literal's text. With `wide`, ``\u00e9`` is UTF-8; with `narrow`, a character is a byte."""
+def decoded_escapes(
+    text: str, *, wide: bool = False, narrow: bool = False, zeros: bool = False, decimal: bool = False
+) -> bytes:
+    r"""Return the bytes of a literal's text. With `wide`, ``\u00e9`` is UTF-8; with `narrow`, a character is a byte;
+    with `zeros`, ``\01`` is a zero and a digit, as in Rust and C#; with `decimal`, ``\049`` is a 1, as in OCaml."""
     encoding = "latin-1" if narrow else "utf-8"
     if "\\" not in text:
         return text.encode(encoding, "replace")
-    if _HASKELL.search(text) or _has_decimals(text):
+    if zeros:
+        text = _ZERO.sub(r"\1\\x00", text)
+    elif decimal or _HASKELL.search(text) or _has_decimals(text):
         text = _DECIMAL.sub(lambda found: f"\\x{int(found[1]) & 255:02x}", text)
     made = bytearray()
     at = 0
@@ -85,18 +91,28 @@ def _escaped(found: re.Match[str], *, wide: bool) -> bytes:
     return bytes([_LETTERS[other]]) if other in _LETTERS else str(other).encode("utf-8", "replace")
 
 
-def string_literals(lines: Lines, *, twice: bool = False, wide: bool = False, narrow: bool = False) -> list[Piece]:
+def string_literals(
+    lines: Lines,
+    *,
+    twice: bool = False,
+    wide: bool = False,
+    narrow: bool = False,
+    zeros: bool = False,
+    decimal: bool = False,
+) -> list[Piece]:
     r"""Return literals in which something is escaped. With `twice`, escapes are escaped themselves (``\\x00``), as
     where a text stands in JSON."""
     text = "\n".join(lines.texts)
-    if "\\" not in text:
+    if "\\" not in text or (zeros and "\\0" not in text):
+        return []
+    if decimal and not _DECIMAL.search(text):
         return []
     if twice:
         return _escaped_twice(text.replace("\\\\", _FILLER + "\\"))
     pieces: list[Piece] = []
     for found in _LITERAL.finditer(text):
         start, end, body = _inner(found)
-        data = decoded_escapes(body, wide=wide, narrow=narrow)
+        data = decoded_escapes(body, wide=wide, narrow=narrow, zeros=zeros, decimal=decimal)
         last = pieces[-1] if pieces else None
         if last is not None and not last.holes and _goes_on(text[last.end : min(start, last.end + _FAR)]):
             last.add(data, end)

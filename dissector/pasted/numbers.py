@@ -1,7 +1,9 @@
 """Lists of numbers, one a byte, as programming languages write and print them: ``0x00, 0x31``, ``[0 0 0 49]``, signed
-ones of Java, ``<<0,0,0,49,"text">>`` of Erlang, with casts and suffixes.
+ones of Java, ``<<0,0,0,49,"text">>`` of Erlang, with casts and suffixes; with the index of each, as debuggers print
+them (``[3] = 0x31``); in hex of one digit or two without a prefix (``[0, 0, 0, 31, d]``).
 
-A number is a byte if it is from -128 to 255. Numbers without `0x` are decimal. A list has at least eight.
+A number is a byte if it is from -128 to 255. Numbers without `0x` are decimal, but in lists of hex. A list has at
+least eight.
 """
 
 import re
@@ -18,15 +20,31 @@ _ITEM: Final = re.compile(
     r"|16#(?P<erlang>[0-9a-fA-F]{1,2})#?"
     r"|\$(?P<dollar>[0-9a-fA-F]{2})|0b(?P<binary>[01]{1,8})|0o(?P<octal>[0-7]{1,3})|(?P<decimal>[0-9]{1,3})"
     r"|(?P<ending>[0-9a-fA-F]{2})h)"
-    r"(?:_?[ui]8|uy|[uU][lL]?|[yY]|\.toByte\(\)|:8)?\)?(?![0-9A-Za-z_.])"
+    r"(?:[_']?[ui]8|uy|[uU][lL]?|[yY]|\.toByte\(\)|:8)?\)?(?![0-9A-Za-z_.])"
     r"|(?P<character>b?'(?:[^'\\\n]|\\[^\n]{1,3})')|(?P<string>\"(?:[^\"\\\n]|\\.)*\"))"
 )
-_GAP: Final = re.compile(r"[\s,;]*\\?[\s,;]*")
+_GAP: Final = re.compile(r"[\s,;]*\\?[\s,;]*(?:(?<=\s)-\s+)?")
 _START: Final = re.compile(
     r"(?<![0-9A-Za-z_.:/\-])[-+]?(?:0[xX]|&[hH]|16#|\$(?=[0-9a-fA-F]{2})|0b|0o)?[0-9a-fA-F]"
     r"|\((?=\s*(?:unsigned )?(?:byte|char|uint8_t|u8|sbyte)\s*\))|\b(?:byte|Byte|uint8)\(|\bb?'"
 )
 _MORE: Final = re.compile(r"\s*,?\s*(?:\.\.\.|…)\s*\(?(?:and )?([0-9]{1,9}) more")
+_REPEATS: Final = re.compile(r"\s*<repeats ([0-9]{1,9}) times>")
+"""What gdb prints in place of equal items."""
+_MOST_REPEATED: Final = 1 << 20
+"""Bytes of a text that may stand for such items."""
+_INDEXED: Final = re.compile(
+    r"(?<![0-9A-Za-z_.\-])[\[(\"']?([0-9]{1,7})[\])\"']?\s{0,8}(?:=>|[=:]|[\t ])\s{0,8}(?:\(byte\)\s{0,8})?"
+    r"(-?(?:0[xX][0-9a-fA-F]{1,2}|[0-9]{1,3}))(?![0-9A-Za-z_.])"
+)
+_INDEX_GAP: Final = 40
+"""Characters between a number and the next index: a type, a character, a line end."""
+_HEX_LIST: Final = re.compile(
+    r"(?<![0-9A-Za-z_.:/\-'\"])(['\"]?)(?:0[xX])?[0-9a-fA-F]{1,2}\1"
+    r"(?:(?:\s*,\s*|\s+)\1(?:0[xX])?[0-9a-fA-F]{1,2}\1(?![0-9A-Za-z_.:/])){7,}"
+)
+_HEX_ITEM: Final = re.compile(r"(?:0[xX])?([0-9a-fA-F]{1,2})(?![xX])")
+_BROKEN: Final = re.compile(r"0[xX]\n[\s>|]*[0-9a-fA-F]")
 _LEAST: Final = 8
 _DIGITS: Final = {
     "hex": 16,
@@ -45,8 +63,10 @@ def number_lists(lines: Lines) -> list[Piece]:
     text = "\n".join(map(without_comments, lines.texts))
     if "/*" in text or "(*" in text:
         text = without_comments(text)
+    if _BROKEN.search(text):
+        return []  # of numbers that a line's end breaks, their ends would be read as others
     pieces: list[Piece] = []
-    at = 0
+    at, budget = 0, _MOST_REPEATED
     while start := _START.search(text, at):
         data = bytearray()
         at, end, items = start.start(), start.start(), 0
@@ -56,6 +76,12 @@ def number_lists(lines: Lines) -> list[Piece]:
                 break
             data += value
             items, end = items + 1, found.end()
+            repeats = _REPEATS.match(text, end)
+            if value and repeats:
+                copies = max(0, min(int(repeats[1]) - 1, budget // len(value)))
+                data += value * copies
+                budget -= copies * len(value)
+                end = repeats.end()
             gap = _GAP.match(text, end)
             at = gap.end() if gap else end
             if at == end:
@@ -66,6 +92,41 @@ def number_lists(lines: Lines) -> list[Piece]:
             pieces.append(Piece(start.start(), end, bytes(data), holes=holes))
         at = max(end, start.end())
     return pieces
+
+
+def indexed_numbers(lines: Lines) -> list[Piece]:
+    """Return the lists whose numbers each have an index before them, from 0 or 1 on."""
+    text = "\n".join(lines.texts)
+    pieces: list[Piece] = []
+    data, start, end, following = bytearray(), 0, 0, -1
+
+    def finish() -> None:
+        if len(data) >= _LEAST:
+            pieces.append(Piece(start, end, bytes(data)))
+
+    for found in _INDEXED.finditer(text):
+        index, value = int(found[1]), int(found[2], 0) if "x" in found[2].lower() else int(found[2])
+        is_byte = -128 <= value < 256
+        if not (is_byte and index == following and found.start() - end <= _INDEX_GAP):
+            finish()
+            data.clear()
+            if not is_byte or index > 1:
+                following = -1
+                continue
+            start = found.start()
+        data.append(value & 255)
+        end, following = found.end(), index + 1
+    finish()
+    return pieces
+
+
+def hex_lists(lines: Lines) -> list[Piece]:
+    """Return the lists of hex numbers that have no prefix and may have one digit, or that stand in quotes each."""
+    text = "\n".join(map(without_comments, lines.texts))
+    return [
+        Piece(found.start(), found.end(), bytes(int(digits, 16) for digits in _HEX_ITEM.findall(found[0])))
+        for found in _HEX_LIST.finditer(text)
+    ]
 
 
 def _value(found: re.Match[str]) -> bytes | None:

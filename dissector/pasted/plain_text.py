@@ -20,10 +20,9 @@ _PLAIN: Final = str.maketrans({
     "\xa0": " ", "\u2007": " ", "\u202f": " ", "\u200b": None, "\ufeff": None, "\xad": None, "\x07": None,
     "“": '"', "”": '"', "„": '"', "‘": "'", "’": "'", "‚": "'", "‑": "-", "\x0c": "\n",
 })  # fmt: skip
-_ENTITY: Final = re.compile(r"&(?:lt|gt|quot|apos|amp|#39|#34|nbsp);")
-_ENTITIES: Final = {
-    "&lt;": "<", "&gt;": ">", "&quot;": '"', "&apos;": "'", "&amp;": "&", "&#39;": "'", "&#34;": '"', "&nbsp;": " ",
-}  # fmt: skip
+_ENTITY: Final = re.compile(r"&(?:(lt|gt|quot|apos|amp|nbsp|bsol)|#([0-9]{1,7})|#[xX]([0-9a-fA-F]{1,6}));")
+_ENTITIES: Final = {"lt": "<", "gt": ">", "quot": '"', "apos": "'", "amp": "&", "nbsp": " ", "bsol": "\\"}
+_BREAK: Final = re.compile(r"<br\s*/?>\n?", re.IGNORECASE)
 _TAG: Final = re.compile(r"</?(?:pre|code|span|div|p|br|tt|b|i|td|tr|th|table|tbody|html|body)\b[^<>\n]{0,200}>")
 """Tags of HTML around what is pasted."""
 _NO_TEXT: Final = re.compile(rb"[\x00-\x06\x0e-\x1a\x1c-\x1f\x7f]")
@@ -54,11 +53,22 @@ def plain_text(data: bytes) -> str | None:
         text = _ESCAPE.sub("", text)
     if "\r" in text:
         text = text.replace("\r\n", "\n").replace("\r", "\n")
+    if "<br" in text or "<BR" in text:
+        text = _BREAK.sub("\n", text)
     if "</" in text:
         text = _TAG.sub("", text)
     if "&" in text:
-        text = _ENTITY.sub(lambda found: _ENTITIES[found[0]], text)
+        text = _ENTITY.sub(_entity, text)
     return text
+
+
+def _entity(found: re.Match[str]) -> str:
+    """Return the character of an HTML entity; one that would be no text stays as it is."""
+    name, decimal, hexadecimal = found.groups()
+    if name is not None:
+        return _ENTITIES[name]
+    value = int(decimal) if decimal is not None else int(hexadecimal, 16)
+    return chr(value).translate(_PLAIN) if 0x20 <= value < 0xD800 and value != 0x7F else found[0]
 
 
 _SEVERAL: Final = 3

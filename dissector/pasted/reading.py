@@ -11,14 +11,17 @@ from dissector.core import limits
 from dissector.pasted.arrangement import Arrangement, arrange
 from dissector.pasted.judge import Fit, Judge, frames_of, sized
 from dissector.pasted.pieces import FoundPieces, Piece
-from dissector.pasted.plain_text import Lines, plain_text
+from dissector.pasted.plain_text import plain_text
 from dissector.pasted.recognizers import RECOGNIZERS
+from dissector.pasted.text_versions import TextVersion, versions_of
 from dissector.protocol.message import PREFIX
 
 _WHOLE: Final = 0.8
 """The share of a text's characters from which bytes are what it is about: then their sizes are enough to believe it."""
 _MOST: Final = 0.5
 """The share of the bytes found that must be of likely messages where none is read to its last byte."""
+_NEARLY: Final = 0.9
+"""The share of another reading's score from which a reading to the last byte is better."""
 _LEAST: Final = 8
 """Bytes that are enough to be believed by their sizes."""
 
@@ -26,18 +29,18 @@ _LEAST: Final = 8
 class PastedText:
     """What was found in a text."""
 
-    def __init__(self, arrangement: Arrangement, lines: Lines) -> None:
+    def __init__(self, arrangement: Arrangement, version: TextVersion) -> None:
         self.arrangement = arrangement
-        self._lines = lines
+        self._version = version
 
     @property
     def first_line(self) -> int:
         """The line of the first bytes, from 1."""
-        return self._lines.number(min(self.arrangement.places))
+        return self._version.line(min(self.arrangement.places))
 
     def problems(self) -> list[str]:
         """What is wrong with the bytes, each with its line."""
-        return [f"line {self._lines.number(place)}: {words}" for place, words in self.arrangement.problems]
+        return [f"line {self._version.line(place)}: {words}" for place, words in self.arrangement.problems]
 
 
 def read_bytes(data: bytes, response_to: tuple[int, int] | None = None) -> PastedText | None:
@@ -46,7 +49,24 @@ def read_bytes(data: bytes, response_to: tuple[int, int] | None = None) -> Paste
     text = plain_text(data)
     if text is None:
         return _read_raw(data, response_to)
-    lines = Lines(text)
+    best: PastedText | None = None
+    for version in versions_of(text):
+        made = _best_of(version, response_to)
+        if made is not None and (best is None or _is_better(made, best.arrangement)):
+            best = PastedText(made, version)
+        if best is not None and best.arrangement.is_whole:
+            break
+    return best
+
+
+def _is_better(made: Arrangement, best: Arrangement) -> bool:
+    """Return whether another version of a text reads better: whole, where little more was found that is not."""
+    return made.score > (_NEARLY * best.score if made.is_whole and not best.is_whole else best.score)
+
+
+def _best_of(version: TextVersion, response_to: tuple[int, int] | None) -> Arrangement | None:
+    """Return the best reading of a text's version; None if it has no bytes of Kafka's."""
+    text, lines = version.text, version.lines
     characters = len("".join(text.split()))
     best: Arrangement | None = None
     rest = lines
@@ -68,7 +88,7 @@ def read_bytes(data: bytes, response_to: tuple[int, int] | None = None) -> Paste
             break
         if recognizer.has_rows:
             rest = lines.without([(piece.start, piece.end) for piece in pieces])
-    return None if best is None else PastedText(best, lines)
+    return best
 
 
 def may_be_raw(head: bytes) -> bool:
@@ -90,7 +110,7 @@ def _read_raw(data: bytes, response_to: tuple[int, int] | None) -> PastedText | 
     if not is_framed and Judge().as_request(sized(data), whole=True) is not Fit.EXACT:
         return None
     made = arrange(FoundPieces("bytes of messages", [Piece(0, len(data), data)]), "", Judge(response_to))
-    return PastedText(made, Lines("")) if made.best >= Fit.LIKELY and made.fits_sizes else None
+    return PastedText(made, TextVersion("")) if made.best >= Fit.LIKELY and made.fits_sizes else None
 
 
 def _explains(made: Arrangement, characters: int) -> bool:

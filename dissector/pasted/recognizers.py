@@ -9,7 +9,7 @@ from functools import partial
 from typing import Final, NamedTuple
 
 from dissector.pasted.escapes import string_literals
-from dissector.pasted.numbers import number_lists
+from dissector.pasted.numbers import hex_lists, indexed_numbers, number_lists
 from dissector.pasted.pieces import Piece
 from dissector.pasted.plain_text import Lines
 from dissector.pasted.printed_packets import printed_frames, printed_payloads
@@ -42,8 +42,12 @@ RECOGNIZERS: Final = (
     Recognizer("escaped string", partial(string_literals, wide=True)),
     Recognizer("escaped string", partial(string_literals, narrow=True)),
     Recognizer("escaped string", partial(string_literals, twice=True)),
+    Recognizer("escaped string", partial(string_literals, zeros=True)),
+    Recognizer("escaped string", partial(string_literals, decimal=True)),
+    Recognizer("list of numbers with indexes", indexed_numbers, is_loose=True, by_size=False),
     Recognizer("list of numbers", number_lists, is_loose=True, by_size=False),
     Recognizer("hex", hex_words, is_loose=True),
+    Recognizer("list of hex numbers", hex_lists, is_loose=True, by_size=False),
     Recognizer("hex with words", annotated_words, is_loose=True, by_size=False),
     Recognizer("digits", digit_words, is_loose=True, by_size=False),
     Recognizer("base64", base64_words, is_loose=True, by_size=False),

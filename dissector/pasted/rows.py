@@ -1,7 +1,8 @@
 """Dumps: rows of an offset, bytes, and mostly their text, wherever in the lines they are.
 
 A dump begins with a row whose offset is 0 (or an address, as debuggers print it, or where an earlier dump of the same
-indentation ended, as in *Follow Stream*). Each row's offset says how many bytes the row before it has, and in which
+indentation ended, as in *Follow Stream*; where its first rows are missing, a multiple of 16 that the next row goes on
+from). Each row's offset says how many bytes the row before it has, and in which
 base offsets are; so timestamps, process ids and other numbers before them are never bytes, and no text column is. The
 last row's bytes end before its text, or where that of the other rows begins.
 
@@ -40,6 +41,8 @@ _ADDRESS: Final = re.compile(
     r"(?:^|[\s(])(?:0x[0-9a-fA-F]{3,16}(?:\s*<[^>\n]{1,200}>)?:\s|0x[0-9a-fA-F]{8,16}\s{2}|[0-9a-fA-F]{8,16}:\s"
     r"|[0-9a-fA-F]{8}[`'][0-9a-fA-F]{8}\s)"
 )
+_LATER: Final = re.compile(r"[>|\s]*(?:0[xX])?(?=[0-9a-fA-F]*[1-9a-fA-F])[0-9a-fA-F]{3,7}0:?\s")
+"""A row behind others that are missing."""
 _SYMBOL: Final = re.compile(r"\s*<[^>\n]{1,200}>:?")
 _STAR: Final = re.compile(r"[>#\s|]*\*[\s|]*")
 _OMISSION: Final = re.compile(
@@ -84,6 +87,8 @@ class _Dump(NamedTuple):
     holes: dict[int, int]
     """How many bytes are left out, by the row before them."""
     next_line: int
+    is_later: bool = False
+    """Whether rows before it are missing."""
 
 
 def dumps(lines: Lines) -> list[Piece]:
@@ -101,6 +106,8 @@ def dumps(lines: Lines) -> list[Piece]:
         piece = _piece(found, lines)
         if len(piece.data) >= _LEAST:
             first = int(found.rows[0].offset, found.base)
+            if found.is_later:
+                piece.holes.insert(0, Hole(0, first))
             ends.setdefault(indent, set()).add(first + len(piece.data) + sum(hole.size for hole in piece.holes))
             pieces.append(piece)
         at = found.next_line
@@ -109,7 +116,8 @@ def dumps(lines: Lines) -> list[Piece]:
 
 
 def _may_begin(line: str, ends: dict[str, set[int]]) -> bool:
-    return _ZERO.search(line) is not None or _ADDRESS.search(line) is not None or _indent(line) in ends
+    begins = _ZERO.search(line) is not None or _ADDRESS.search(line) is not None or _indent(line) in ends
+    return begins or _LATER.match(line) is not None
 
 
 def _indent(line: str) -> str:
@@ -161,7 +169,8 @@ def _dump_at(lines: Lines, number: int, ends: dict[str, set[int]]) -> _Dump | No
     tried = 0
     for row in _rows_of(lines, number):
         begins = (row.is_known and not row.offset.strip("0")) or int(row.offset, 16) in goes_on or _ADDRESS.search(line)
-        if not begins:
+        is_later = not begins and _LATER.match(line) is not None and not row.place
+        if not (begins or is_later):
             continue
         tried += 1
         if tried > _TRIED:
@@ -171,8 +180,10 @@ def _dump_at(lines: Lines, number: int, ends: dict[str, set[int]]) -> _Dump | No
             if not cells or (unit.name == "characters" and len(cells) < _LEAST):
                 continue
             found = _follow(lines, row, unit, cells)
-            if len(found.rows) > 1 or found.is_ended:
-                return found
+            if len(found.rows) > 1 or (found.is_ended and not is_later):
+                return found._replace(is_later=is_later)
+            if is_later:
+                continue
             if alone is None and len(row.offset) > 3 and sum(len(cell.data) for cell in cells) >= _LEAST:
                 alone = found
     return alone

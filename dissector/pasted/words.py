@@ -34,7 +34,7 @@ _ARROW: Final = re.compile(r"\s*([<>])(?![<>])")
 _NO_HEX: Final = re.compile(r"[^0-9a-fA-F]")
 _PREFIX: Final = re.compile(r"0[xX]|\\x")
 _MORE: Final = re.compile(r"\s*(?:\.\.\.|…)?\s*\(?(?:and )?([0-9,]{1,12}) more (?:bytes|items)")
-_BASE64_LINE: Final = re.compile(r"[\s>|`\"']*([A-Za-z0-9+/_\-]{4,}={0,2})[\s`\"',]*")
+_BASE64_LINE: Final = re.compile(r"[\s>|`\"']*([A-Za-z0-9+/_\-]{2,}={0,2})[\s`\"',]*")
 _BASE64: Final = re.compile(r"(?<![A-Za-z0-9+/_\-])A[A-Za-z0-9+/_\-]{18,}={0,2}")
 _ANNOTATED: Final = re.compile(
     r"\s*(?:[A-Za-z_][\w ./()]{0,60}[:=]\s+)?((?:[0-9a-fA-F]{2})+(?:[ :](?:[0-9a-fA-F]{2})+)*)"
@@ -72,7 +72,7 @@ def hex_words(lines: Lines) -> list[Piece]:
         else:
             commented = False
         whole = _HEX_LINE.fullmatch(text)
-        if whole is None and (column := _column(line)):
+        if (whole is None or "  " in line.strip()) and (column := _column(line)):
             text = line[:column]
             whole = _HEX_LINE.fullmatch(text)
         if whole is not None and _reads_as_words(whole[1]):

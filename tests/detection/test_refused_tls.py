@@ -40,6 +40,11 @@ def test_it_is_told_beside_good_connections_to_the_same_listener(tmp_path: Path)
     assert shown(tmp_path, plain(19092), tls(19092), tls(19092, 2)) == ["tls-on-plain-port"] * 2
 
 
+@cases("port", [9094, 19093, 39092])
+def test_another_listener_of_a_brokers_host_is_known_by_its_port(port: int, tmp_path: Path) -> None:
+    assert shown(tmp_path, plain(9093), tls(port)) == ["tls-on-plain-port"]
+
+
 @cases(("port", "host"), [(8080, "10.0.0.9"), (19092, "10.0.0.77")])
 def test_another_server_beside_kafka_is_not_kafkas(port: int, host: str, tmp_path: Path) -> None:
     assert not shown(tmp_path, plain(19092), tls(port, host=host))

@@ -1,5 +1,6 @@
-"""What the network did, in recordings of a real one (`tools/lab/network.py`): each has exactly these findings of
-several rows, and near misses have none. The lab asks for metadata only, so often that this is a finding of its own."""
+"""What the network did, in recordings of a real one (`tools/lab/network.py`), and what old brokers did
+(`tools/lab/old_brokers.py`): each has exactly these findings of several rows, and near misses have none. The lab asks
+for metadata only, so often that this is a finding of its own."""
 
 import re
 from pathlib import Path
@@ -7,6 +8,8 @@ from typing import Final
 
 import pytest
 
+from dissector.analysis.conformance import RULES, check
+from dissector.capture_session import Capture
 from tests.conftest import PCAPS
 from tests.findings.conversations import troubles
 
@@ -42,11 +45,25 @@ FOUND: Final[dict[str, list[tuple[int | None, str, str]]]] = {
     "client-does-not-read": [
         (34, "slow", r" s of it to receive the response, as the client did not read: its receive")
     ],
+    "broker-0.8-api-versions": [
+        (0, "closed-at-api-versions", r"or is older than the client .*; 8 connections within 3\.\d+ s$")
+    ],
+    "broker-0.9-api-versions": [
+        (
+            0,
+            "closed-in-flight",
+            r"^the client closed the connection 10\.0\d+ s later, .*: it may be of Kafka 0\.9, which",
+        )
+    ],
+    "broker-0.10-works": [(1, "version-stepped-down", r"^repeated with v0 after v3 was rejected; 2 connections")],
+    "broker-0.10-idle": [(1, "closed-before-request", r"after 5\.1\d+ s without a message: as idle")],
+    "broker-1.1-idle": [(1, "closed-before-request", r"after 5\.1\d+ s without a message: as idle")],
     "loss-recovered": [(1, "near-loss", r"^bytes of the request were retransmitted \d\.\d+ s after it began$")],
 }
 """The row, the code, and what the message says; None where the row depends on the machine."""
-SILENT = {"mtu-passes", "late-by-itself", "two-interfaces"}
-"""A large request that passes, a rest that comes late by itself, each packet twice under the same addresses."""
+SILENT = {"mtu-passes", "late-by-itself", "two-interfaces", "broker-0.10-record-batch", "broker-1.1-not-idle"}
+"""A large request that passes, a rest that comes late by itself, each packet twice under the same addresses, a batch
+that is a broken rule, a connection that is idle for less than the broker allows."""
 
 
 def of_network(path: Path) -> list[tuple[int, str, str]]:
@@ -70,3 +87,11 @@ def test_it_says_what_the_network_did(name: str) -> None:
 @pytest.mark.parametrize("name", sorted(SILENT))
 def test_near_misses_are_silent(name: str) -> None:
     assert of_network(NETWORK / f"{name}.pcap") == []
+
+
+def test_a_record_batch_in_a_version_before_it_is_a_broken_rule() -> None:
+    """aiokafka writes magic 2 in Produce v2, which brokers of 0.10 refuse as corrupt."""
+    with Capture([str(NETWORK / "broker-0.10-record-batch.pcap")]) as capture:
+        list(capture.read())
+        result = check([("", capture)], RULES)
+    assert [each.rule.code for each in result.breaches] == ["produce-magic"]

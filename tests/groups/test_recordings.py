@@ -18,6 +18,8 @@ WORDS = {
     "deployment-cooperative": ["because 5 members (worker-1, worker-2, worker-3, …) joined;", "the second step"],
     "deployment-kip848": ["because 5 members (worker-1, worker-2, worker-3, …) joined;"],
     "enforced": ["worker-b requested it: a warm cache is on another host"],
+    "fenced-kip848": ["worker-c was fenced (FENCED_MEMBER_EPOCH)", "gives up its partitions and joins again",
+                      "2 members (worker-c, worker-b) joined; 2 members (worker-c, worker-b) left"],
     "frozen": ["worker-c was removed and came back: no heartbeat came within its session timeout",
                "its last heartbeat came 10 s before, session.timeout.ms is 10 s"],
     "frozen-kip848": ["worker-c was removed and came back: no heartbeat came within its session timeout"],

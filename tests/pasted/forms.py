@@ -3,8 +3,11 @@
 # ruff: noqa: E501  # what people paste has long lines
 
 import base64
+import html
 import json
+import quopri
 from collections.abc import Callable
+from itertools import groupby
 from typing import Final
 from urllib.parse import quote_from_bytes
 
@@ -148,6 +151,28 @@ def mime(data: bytes) -> str:
     return base64.encodebytes(data).decode()
 
 
+def indexed(line: str, *, first: int = 0) -> Writer:
+    """A line for each byte; `line` has the fields n, byte and signed."""
+    return lambda data: "\n".join(
+        line.format(n=number, byte=byte, signed=text)
+        for number, (byte, text) in enumerate(zip(data, signed(data), strict=True), first)
+    )
+
+
+def rust(data: bytes) -> str:
+    """`{:?}` of `Bytes`: a zero is no octal number, whatever follows it."""
+    short = {0: "\\0", 9: "\\t", 10: "\\n", 13: "\\r", 0x22: '\\"', 0x5C: "\\\\"}
+    return 'b"' + "".join(short.get(b) or (chr(b) if 0x20 <= b < 0x7F else f"\\x{b:02x}") for b in data) + '"'
+
+
+def gdb(data: bytes) -> str:
+    """What `print/x` has: a run of equal items once."""
+    runs = ((key, len(list(run))) for key, run in groupby(data))
+    return "$1 = {" + ", ".join(
+        f"0x{key:x} <repeats {count} times>" if count > 9 else ", ".join([f"0x{key:x}"] * count) for key, count in runs
+    ) + "}"  # fmt: skip
+
+
 def netty(data: bytes) -> str:
     edge = "+--------+-------------------------------------------------+----------------+"
     lines = [
@@ -255,6 +280,18 @@ FORMS: Final[dict[str, Writer]] = {
     "PowerShell": lambda data: "$b = " + ",".join(f"0x{b:02X}" for b in data),
     "Visual Basic": lambda data: "{" + ", ".join(f"&H{b:02X}" for b in data) + "}",
     "binary numbers": lambda data: "[" + ", ".join(f"0b{b:08b}" for b in data) + "]",
+    "numbers with indexes of Visual Studio": indexed("[{n}]\t0x{byte:02x}\tbyte"),
+    "numbers with indexes of IntelliJ": lambda data: f"result = {{byte[{len(data)}]@1234}}\n" + indexed(" {n} = {signed}")(data),
+    "numbers with indexes of lldb": lambda data: f"(unsigned char [{len(data)}]) $0 = {{\n" + indexed("  [{n}] = 0x{byte:02x}")(data) + "\n}",
+    "numbers with indexes of PHP": lambda data: "Array\n(\n" + indexed("    [{n}] => {byte}", first=1)(data) + "\n)",
+    "a Uint8Array as JSON": lambda data: json.dumps({str(n): byte for n, byte in enumerate(data)}),
+    "a list of YAML": lambda data: "bytes:\n" + "".join(f"  - {b}\n" for b in data),
+    "gdb print": gdb,
+    "hex of one digit or two": lambda data: "[" + ", ".join(f"{b:x}" for b in data) + "]",
+    "hex of JavaScript's toString": lambda data: " ".join(f"{b:x}" for b in data),
+    "Python's list of hex()": lambda data: str([hex(b) for b in data]),
+    "a list of hex in quotes": lambda data: str([f"{b:02x}" for b in data]),
+    "Nim": lambda data: "@[" + ", ".join(f"{b}'u8" for b in data) + "]",
     "a number a line": lambda data: "\n".join(f"{b}," for b in data),
     # Strings.
     "Lua": lambda data: '"' + "".join(f"\\{b:03d}" if not 0x20 <= b < 0x7F or b in b"\"\\" else chr(b) for b in data) + '"',
@@ -268,6 +305,9 @@ FORMS: Final[dict[str, Writer]] = {
     "octal escapes": lambda data: f'printf "{c_string(data, octal=True)}" | nc localhost 9092',
     "Go %q": go_q,
     "Rust string": lambda data: 'b"' + "".join(f"\\x{b:02x}" if not 0x20 <= b < 0x7F or b in b"\"\\" else chr(b) for b in data).replace("\\x00", "\\0") + '"' if not any(data[i] == 0 and data[i + 1 : i + 2].isdigit() for i in range(len(data))) else go_q(data),
+    "Rust's Bytes": rust,
+    "OCaml": lambda data: '"' + "".join(chr(b) if 0x20 <= b < 0x7F and b not in b'"\\' else f"\\{b:03d}" for b in data) + '"',
+    "Python in HTML": lambda data: html.escape(repr(data)),
     "JavaScript": lambda data: '"' + "".join(f"\\u{b:04x}" if not 0x20 <= b < 0x7F or b in b"\"\\" else chr(b) for b in data) + '"',
     "JSON of text": lambda data: json.dumps({"message": data.decode("latin-1")}),
     "Python in JSON": lambda data: json.dumps({"level": "debug", "message": f"Sending {data!r}"}),
@@ -300,3 +340,27 @@ AROUND: Final[dict[str, Callable[[str], str]]] = {
     "colors": lambda text: f"\x1b[32m{text}\x1b[0m\n",
 }
 """What stands around, by name."""
+
+
+def before_lines(mark: str) -> Callable[[str], str]:
+    return lambda text: "\n".join(mark + line for line in text.rstrip("\n").split("\n"))
+
+
+def broken(width: int) -> Callable[[str], str]:
+    """Break lines at a column, as a terminal shows them, with the blanks at their ends gone."""
+    return lambda text: "\n".join(
+        line[at : at + width].rstrip() for line in text.split("\n") for at in range(0, max(1, len(line)), width)
+    )
+
+
+LAYOUTS: Final[dict[str, Callable[[str], str]]] = {
+    "quoted": before_lines("> "),
+    "quoted twice": before_lines("> > "),
+    "numbered": lambda text: "\n".join(f"{n:6d}\t{line}" for n, line in enumerate(text.split("\n"), 1)),
+    "numbered by an editor": lambda text: "\n".join(f"{n:3d} | {line}" for n, line in enumerate(text.split("\n"), 40)),
+    "broken at 80": broken(80),
+    "broken at 77 and quoted": lambda text: before_lines("> ")(broken(77)(text)),
+    "quoted-printable": lambda text: quopri.encodestring(text.encode()).decode(),
+    "HTML's line breaks": lambda text: "<p>" + html.escape(text).replace("\n", "<br/>") + "</p>",
+}
+"""What mail programs, terminals and editors do to lines, by name."""

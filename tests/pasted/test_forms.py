@@ -9,11 +9,13 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from dissector import encode_request
+from dissector import encode_request, encode_response
+from dissector.pasted.numbers import number_lists
+from dissector.pasted.plain_text import Lines
 from dissector.pasted.reading import PastedText, read_bytes
 from tests.cases import cases
 from tests.needs import needs
-from tests.pasted.forms import AROUND, FORMS
+from tests.pasted.forms import AROUND, FORMS, LAYOUTS, shown
 
 NAMES = st.text(st.characters(codec="utf-8", exclude_categories=("C", "Z")), min_size=1, max_size=30)
 
@@ -65,6 +67,61 @@ FRAME = encode_request(
     "Metadata", 1, {"topics": [{"name": "orders"}, {"name": "ord\\ers\n'\""}]}, correlation_id=7, client_id="café"
 )
 LONG = encode_request("Metadata", 1, {"topics": [{"name": "a" * 200}]}, correlation_id=7, client_id="café")
+
+
+IN_LAYOUTS = (
+    "xxd", "hexdump -C", "bare", "xxd -p", "spaces", "0x list", "C array", "Java", "vec!", "Python", "x escapes", "Buffer",
+    "base64 of MIME",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_lines_that_programs_changed_are_put_right(layout: str) -> None:
+    for form in IN_LAYOUTS:
+        for frame in (FRAME, LONG):
+            text = LAYOUTS[layout](FORMS[form](frame))
+            assert sent(found(text)) == frame, (form, text)
+
+
+def test_a_line_is_that_of_the_pasted_text() -> None:
+    cut = f"I see:\n\n{FORMS['spaces'](LONG[:150])}"
+    read = found(LAYOUTS["broken at 80"](cut))
+    assert read.first_line == 3
+    assert [words.partition(":")[0] for words in read.problems()] == ["line 3"]
+
+
+def test_a_message_without_its_size_may_begin_like_one_with_it() -> None:
+    body = {"acks": 1, "timeout_ms": 1000, "topic_data": []}
+    frame = encode_request("Produce", 7, body, correlation_id=2, client_id="producer-1")
+    read = found(FORMS["bare"](frame[4:]))  # 00000007: of API 0, version 7, or a size
+    assert (sent(read), read.problems()) == (frame, [])
+
+
+def test_what_a_text_repeats_is_bounded() -> None:
+    many = "[0, 0, 0, 49, 0, 18, 0, 3 <repeats 999999999 times>]\n"
+    read_bytes((many * 20).encode())
+    assert sum(len(each.data) for each in number_lists(Lines(many * 20))) <= (1 << 20) + 8 * 20
+    for times in (0, 9):
+        read_bytes(f'[0, 0, 0, 49, 0, 18, 0, 3, "" <repeats {times} times>]'.encode())
+
+
+def test_an_arrow_to_the_left_is_no_comment() -> None:
+    response = encode_response("Heartbeat", 0, {"error_code": 27}, correlation_id=7)
+    read = found(f"--> {FORMS['Go'](FRAME)}\n<-- {FORMS['Go'](response)}\n")
+    assert sides(read) == [(True, FRAME), (False, response)]
+
+
+def test_offsets_of_a_dump_without_its_first_rows_are_no_bytes() -> None:
+    for form in ("xxd", "hexdump -C", "od -Ax -tx1", "Wireshark", "tcpdump -X of a stream"):
+        for missing in (1, 3):
+            text = "\n".join(FORMS[form](LONG).split("\n")[missing:])
+            read = read_bytes(text.encode())
+            assert read is None, (form, read.arrangement.form)
+
+
+def test_the_text_column_of_rows_without_offsets_is_no_hex() -> None:
+    rows = (LONG[at : at + 16] for at in range(0, len(LONG), 16))
+    assert sent(found("\n".join(f"{row.hex(' '):<47}  {shown(row)}" for row in rows))) == LONG
 
 
 PROGRAMS: dict[str, list[list[str]]] = {

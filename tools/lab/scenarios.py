@@ -253,6 +253,9 @@ def _rebalancing() -> Iterator[Scenario]:
     for name, words in _REBALANCING.items():
         command = _java(name, program="LabRebalances")
         yield Scenario(f"{REBALANCES}/{name}", "java", words, command, REBALANCING, before=clean, seconds=1_200)
+    yield Scenario(f"{REBALANCES}/fenced-kip848", "confluent-kafka",
+                   "KIP-848: worker-c, a plain socket, goes on from an older epoch of its own and is fenced",
+                   _ours("fenced_member"), REBALANCING, before=clean)  # fmt: skip
     yield Scenario(f"{REBALANCES}/coordinator", "java", "another broker becomes the coordinator",
                    _java("coordinator", program="LabRebalances"), TWO_COORDINATORS, (PORT, OTHER_PORT))  # fmt: skip
 

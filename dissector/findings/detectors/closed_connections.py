@@ -8,7 +8,14 @@ from dissector.core.text import counted, duration
 from dissector.findings.explanation import Explanation
 from dissector.findings.framework import contradictions as if_
 from dissector.findings.framework.acknowledgements import acknowledged_words
-from dissector.findings.framework.closed_requests import PATIENCE_NS, CloseCause, ClosedRequest, cause, counts_requests
+from dissector.findings.framework.closed_requests import (
+    PATIENCE_AT_START_NS,
+    PATIENCE_NS,
+    CloseCause,
+    ClosedRequest,
+    cause,
+    counts_requests,
+)
 from dissector.findings.framework.connection_end import ConnectionEnd
 from dissector.findings.framework.extractor import Scope
 from dissector.findings.framework.open_findings import FindingSink, OpenFinding
@@ -57,7 +64,11 @@ class OversizedRequest(CloseCause):
 
     @classmethod
     def words(cls, end: ConnectionEnd) -> str:
-        more = "; brokers accept 100 MiB by default" if end.size > if_.LARGEST_REQUEST else ""
+        more = (
+            "; brokers accept 100 MiB by default"
+            if end.size > if_.LARGEST_REQUEST
+            else ": the broker's socket.request.max.bytes may be less"
+        )
         return f"the connection was closed on a request of {counted(end.size, 'byte')}{more}"
 
 
@@ -153,8 +164,8 @@ class ClosedAtApiVersions(CloseCause):
         Severity.ERROR,
         "The first request of the connection is ApiVersions, and the broker closed the connection without a response.",
         "The listener, or a proxy in front of it, expects TLS; or the broker does not know ApiVersions, or this "
-        "version of it. Kafka's own brokers since 2.4 respond with version 0 instead (KIP-511); Azure Event Hubs and "
-        "brokers before 0.10 close the connection.",
+        "version of it. Kafka's own brokers since 0.10 respond with version 0 instead; Azure Event Hubs and brokers of "
+        "0.8 close the connection. Brokers of 0.9 leave the request without a response.",
         "Set security.protocol=SSL or SASL_SSL if the listener uses TLS. Otherwise use an older client, or configure "
         "the broker's version in this one: api.version.request=false and broker.version.fallback in librdkafka, "
         "api_version in kafka-python.",
@@ -213,7 +224,9 @@ _OF_VERSION: Final = "request.header.request_api_version"
 class RemovedVersion(CloseCause):
     """Finds requests in versions that newer brokers removed, on which the connection was closed."""
 
-    contradictions: ClassVar = (*_REFUSED, if_.versions_known, if_.versions_asked, if_.broker_has_removed_versions)
+    contradictions: ClassVar = (
+        *_REFUSED, if_.was_read, if_.versions_known, if_.versions_asked, if_.broker_has_removed_versions,
+    )  # fmt: skip
     explanation: ClassVar = Explanation(
         "version-removed",
         "Version that newer brokers no longer have",
@@ -265,7 +278,7 @@ class SuspectVersion(CloseCause):
     versions."""
 
     contradictions: ClassVar = (
-        *_REFUSED, if_.versions_known, if_.versions_asked, if_.all_brokers_have_it, if_.login_begun,
+        *_REFUSED, if_.was_read, if_.versions_known, if_.versions_asked, if_.all_brokers_have_it, if_.login_begun,
     )  # fmt: skip
     explanation: ClassVar = Explanation(
         "suspect-version",
@@ -296,11 +309,19 @@ class SuspectVersion(CloseCause):
         return _OF_VERSION
 
 
+_OLD_OR_NO_BROKER: Final = (
+    ": it may be of Kafka 0.9, which never answers ApiVersions (api.version.request=false and broker.version.fallback "
+    "in librdkafka, api_version in kafka-python), or no broker"
+)
+
+
 @counts_requests
 class ClosedInFlight(CloseCause):
     """Finds requests whose connection was closed before their response."""
 
-    contradictions: ClassVar = (if_.other_protocol, if_.version_not_offered, if_.never_acknowledged)
+    contradictions: ClassVar = (
+        if_.other_protocol, if_.version_not_offered, if_.never_acknowledged, if_.answered_by_another_id,
+    )  # fmt: skip
     quiet_ns: ClassVar = 60 * SECOND
     explanation: ClassVar = Explanation(
         "closed-in-flight",
@@ -311,7 +332,7 @@ class ClosedInFlight(CloseCause):
         "that were closed within a minute of each other are one finding, at the first of them.",
         "The client gave up (request.timeout.ms, delivery.timeout.ms) or was killed, the broker restarted, a load "
         "balancer or firewall cut an idle connection, or the broker closed the connection because it could not read a "
-        "request.",
+        "request. Brokers of Kafka 0.9 never answer ApiVersions.",
         "Whether the request took effect is unknown: a producer needs enable.idempotence=true to send it again "
         "without duplicates. See which side sent FIN or RST first, and read its log for this time. Set "
         "connections.max.idle.ms on clients below the idle timeout of every device in between.",
@@ -334,8 +355,12 @@ class ClosedInFlight(CloseCause):
     @classmethod
     def more(cls, end: ConnectionEnd) -> str:
         """Say that the broker had the request, of a client that waited long."""
-        has_waited = end.by_client and end.closed_ns - end.request_ns >= PATIENCE_NS
-        return acknowledged_words(end.context, end.connection) if has_waited else ""
+        waited_ns = end.closed_ns - end.request_ns if end.by_client else 0
+        at_start = end.key == ApiKey.API_VERSIONS and len(end.rows.row) == 1 and waited_ns >= PATIENCE_AT_START_NS
+        if not (at_start or waited_ns >= PATIENCE_NS):
+            return ""
+        words = acknowledged_words(end.context, end.connection)
+        return words + _OLD_OR_NO_BROKER if at_start and words else words
 
     def __init__(self, found: FindingSink, scope: Scope) -> None:
         super().__init__(found, scope)

@@ -21,9 +21,12 @@ from dissector.findings.framework.examined_rows import ExaminedRows
 from dissector.findings.framework.extractor import NO_API, Apis, Extractor, ObservationSink
 from dissector.findings.framework.recurrence import SECOND, BoundedStates
 from dissector.protocol.schema.api_groups import HARMLESS_IN_FLIGHT, WAITING
+from dissector.protocol.schema.api_keys import ApiKey
 
 PATIENCE_NS: Final = 5 * SECOND
 """A client that waited so long for what brokers answer at once gave up."""
+PATIENCE_AT_START_NS: Final = 2 * SECOND
+"""The same for ApiVersions, the first request of a connection."""
 NO_CAUSE: Final = ""
 """Nothing is said of the connection here: another detector does."""
 
@@ -94,7 +97,8 @@ class _Stated(NamedTuple):
 
 def _gave_up(key: int, waited_ns: int) -> bool:
     """Whether a client that closes its connection gave up on a request, rather than stopped with it in flight."""
-    return key not in HARMLESS_IN_FLIGHT or (key not in WAITING and waited_ns >= PATIENCE_NS)
+    patience_ns = PATIENCE_AT_START_NS if key == ApiKey.API_VERSIONS else PATIENCE_NS
+    return key not in HARMLESS_IN_FLIGHT or (key not in WAITING and waited_ns >= patience_ns)
 
 
 def _stated(end: ConnectionEnd) -> _Stated:

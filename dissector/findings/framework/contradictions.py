@@ -19,6 +19,8 @@ Contradiction = Callable[[ConnectionEnd], bool]
 AT_ONCE_NS: Final = 5 * SECOND
 """A broker that refuses a request closes the connection sooner: at once, or after `connection.failed.authentication.
 delay.ms`."""
+UNREAD_NS: Final = SECOND
+"""A broker that lacks the version of a request closes the connection sooner: it queues none of those."""
 LARGE: Final = 1 << 20
 """A request from this size on may be refused for its size."""
 LARGEST_REQUEST: Final = 100 << 20
@@ -40,6 +42,11 @@ def closed_before(end: ConnectionEnd) -> bool:
 def closed_later(end: ConnectionEnd) -> bool:
     """The close came long after the request: the broker did not refuse it."""
     return end.closed_ns - end.request_ns > AT_ONCE_NS
+
+
+def was_read(end: ConnectionEnd) -> bool:
+    """The close came too late for a request that the broker could not read."""
+    return end.closed_ns - end.request_ns > UNREAD_NS
 
 
 def version_answered(end: ConnectionEnd) -> bool:
@@ -72,6 +79,14 @@ def too_large(end: ConnectionEnd) -> bool:
 def never_acknowledged(end: ConnectionEnd) -> bool:
     """The broker's TCP never had the request: `unacknowledged` says so."""
     return request_is_stuck(end.context, end.connection)
+
+
+def answered_by_another_id(end: ConnectionEnd) -> bool:
+    """The broker answered an id that was not pending, on a connection that is whole: `response-not-pending` says so."""
+    rows = end.rows
+    is_whole = end.begins and not bool((rows.kind == RowKind.GAP).any())
+    is_orphan = (rows.kind == RowKind.EXCHANGE) & (rows.request == NO_FRAME)
+    return is_whole and bool((rows.response_ns[is_orphan] >= end.request_ns).any())
 
 
 def other_protocol(end: ConnectionEnd) -> bool:

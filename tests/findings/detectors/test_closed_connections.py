@@ -2,7 +2,9 @@
 
 from pathlib import Path
 
+from dissector import encode_response
 from dissector.core.finding import Finding
+from dissector.findings.detectors.closed_connections import ClosedInFlight
 from dissector.findings.framework.closed_requests import CAUSES
 from tests.cases import cases
 from tests.findings.conversations import troubles
@@ -29,6 +31,7 @@ def opened(number: int = 1, at: float = 0) -> Wire:
 
 def test_every_cause_says_what_must_not_be_true() -> None:
     assert len(CAUSES) == 8
+    assert CAUSES[-1] is ClosedInFlight
     for cause in CAUSES:
         assert cause.contradictions, cause.explanation.code
 
@@ -182,6 +185,38 @@ def test_the_first_request_of_a_version_is_suspect(tmp_path: Path) -> None:
     [(_, finding)] = found(tmp_path, wire)
     assert finding.code == "suspect-version"
     assert finding.message.endswith("did not ask for versions (ApiVersions): the broker may not have this one")
+
+
+@cases(("name", "version", "cause"), [("Fetch", 11, "suspect-version"), ("Produce", 0, "version-removed")])
+def test_a_version_that_a_broker_lacks_is_refused_within_a_second(
+    name: str, version: int, cause: str, tmp_path: Path
+) -> None:
+    for folder, after, expected in (("soon", 1_000, cause), ("late", 1_001, "closed-in-flight")):
+        wire = Wire()
+        wire.request(3, name, version, {"acks": 1} if name == "Produce" else {})
+        wire.close(3 + after)
+        (tmp_path / folder).mkdir()
+        assert codes(tmp_path / folder, wire) == [expected]
+
+
+def test_a_broker_that_never_answers_api_versions_may_be_old(tmp_path: Path) -> None:
+    for folder, after, expected in (("soon", 1_999, []), ("late", 2_000, ["closed-in-flight"])):
+        wire = Wire()
+        wire.request(3, "ApiVersions", 3, {"client_software_name": "made", "client_software_version": "1"})
+        wire.close(3 + after, by_client=True)
+        (tmp_path / folder).mkdir()
+        assert codes(tmp_path / folder, wire) == expected
+
+
+def test_a_response_with_a_wrong_id_is_the_cause_and_not_the_close_after_it(tmp_path: Path) -> None:
+    for folder, response, expected in (("wrong", True, []), ("none", False, ["closed-in-flight"])):
+        wire = Wire()
+        wire.request(3, "ApiVersions", 3, {"client_software_name": "made", "client_software_version": "1"})
+        if response:
+            wire.received(4, encode_response("ApiVersions", 3, OFFERS, correlation_id=99))
+        wire.close(11_000, by_client=True)
+        (tmp_path / folder).mkdir()
+        assert codes(tmp_path / folder, wire) == expected
 
 
 def test_metadata_v0_is_never_suspect_as_all_brokers_have_it(tmp_path: Path) -> None:
