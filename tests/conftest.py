@@ -56,12 +56,12 @@ REPEATABLE = settings(  # the same examples in every run, a failure reported as 
     deadline=None,
     derandomize=True,
     database=None,
-    max_examples=6,
+    max_examples=4,
     phases=[Phase.explicit, Phase.generate],
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture],
 )
 settings.register_profile("default", REPEATABLE)
-settings.register_profile("quick", REPEATABLE, max_examples=5)  # that of `make check`
+settings.register_profile("quick", REPEATABLE, max_examples=3)  # that of `make check`
 settings.register_profile("exhaustive", REPEATABLE, max_examples=50)  # that of `make exhaustive`
 settings.register_profile(  # that of `make fuzz`: fresh examples, the smallest that fails, kept for the next run
     "fresh",
@@ -75,10 +75,10 @@ settings.load_profile("default")
 
 
 def costly(count: int) -> settings:
-    """Return the settings of a property whose examples take long each: `count` of them, in `make exhaustive` eight
-    times as many and in `make fuzz` thirty times, and a failure is reported as it is found: to make it smaller would
+    """Return the settings of a property whose examples take long each: `count` of them, in `make exhaustive` 16
+    times as many and in `make fuzz` 60 times, and a failure is reported as it is found: to make it smaller would
     take many minutes."""
-    factor = {"exhaustive": 8, "fresh": 30}.get(settings.get_current_profile_name(), 1)
+    factor = {"exhaustive": 16, "fresh": 60}.get(settings.get_current_profile_name(), 1)
     return settings(max_examples=count * factor, phases=[Phase.explicit, Phase.reuse, Phase.generate])
 
 

@@ -1,8 +1,9 @@
 """Python programs in processes of their own, without the second in which Python starts and imports all that they need.
 
 `run_module` is `python -m MODULE WORDS…`: three pipes, an environment, an exit code. `Program` is one that still runs,
-as `subprocess.Popen` has it. The process is forked from one that has imported what programs of ours import and done
-nothing else; each worker of the tests has one of these.
+as `subprocess.Popen` has it. The process is forked from one that has imported what programs of ours import, has read
+one capture, so that schemas and readers of messages are there, and done nothing else; each worker of the tests has one
+of these.
 
 Invariants:
   * what a program writes, and how it ends, is what a new process would have written: it runs as `__main__`, and ends
@@ -32,17 +33,27 @@ from pathlib import Path
 from typing import IO, Final, Self
 
 import typer  # noqa: F401  # as the command line does
+from _pytest.config import default_plugins
+
+from dissector.core import expansion
 
 _PACKAGES: Final = {
     "cli": ["dissector.cli"],
     "tables": ["dissector.cli", "dissector.filter", "dissector.tables", "deltalake", "pyarrow.dataset"],
     "screen": ["dissector.cli", "dissector.filter", "tui", "tui.features", "textual.app"],
-}
+    "api": [
+        "dissector.api", "dissector.filter", "dissector.capture.live", "dissector.pytest_plugin", "pytest",
+        *(f"_pytest.{name}" for name in default_plugins),
+    ],
+}  # fmt: skip
 """What programs of a kind import: our packages with all their modules. Each kind is forked from another process, as a
 process with more modules takes longer to end."""
 _LEFT_OUT: Final = ("dissector.cli.main", "dissector.tables.duckdb_engine")
 """What will be `__main__`; and DuckDB, which prints what it holds as Python ends."""
+NOT_REWRITTEN: Final = "-W ignore::pytest.PytestAssertRewriteWarning"
+"""For a forked pytest: the plugin's package is imported before it can rewrite the assertions there."""
 _OURS: Final = ("dissector", "tui")
+_CAPTURE: Final = str(Path(__file__).parents[1] / "pcaps" / "java.pcapng")
 _MOST: Final = 1 << 20
 """Bytes that the words and the environment of a program may have."""
 _one_at_a_time: Final = threading.Lock()
@@ -96,7 +107,7 @@ class Program:
         try:
             about = json.dumps([dict(environment), str(Path.cwd())]).encode()
             with _one_at_a_time:
-                parent = _parent(kind or _kind(words))
+                parent = _parent(kind or _kind(module, words))
                 parent.sendall(json.dumps(self.args).encode())
                 socket.send_fds(parent, [about], [*files, its.fileno()])
         finally:
@@ -162,8 +173,11 @@ def _read_all(pipe: int) -> bytes:
         return stream.read()
 
 
-def _kind(words: Sequence[str]) -> str:
-    """The kind of a program that draws no screen: whether its words name tables or where they are to be."""
+def _kind(module: str, words: Sequence[str]) -> str:
+    """The kind of a program that draws no screen: whether it is the command line, and then, whether its words name
+    tables or where they are to be."""
+    if not module.startswith(_OURS):
+        return "api"
     is_of_tables = words and (
         words[0] in ("ingest", "tables") or any("://" in each or _is_folder(each) for each in words)
     )
@@ -194,6 +208,7 @@ def _serve(line: socket.socket, kind: str) -> None:
     end."""
     for package in _PACKAGES[kind]:
         _import_all(package)
+    _read_capture()
     gc.freeze()  # or each fork's collections would copy all of it
     ended, wake = os.pipe()
     os.set_blocking(wake, False)
@@ -245,6 +260,16 @@ def _import_all(package: str) -> None:
                 importlib.import_module(each.name)
 
 
+def _read_capture() -> None:
+    """Read a capture as programs do: most of what one does that reads few rows is to make readers of messages, which
+    are the same in each. What it prints goes nowhere, as what this process prints."""
+    for words in (["show", "-f", "json"], ["show", "-Y", "api != Metadata"], ["stats"]):
+        sys.argv = ["kdissect", *words, _CAPTURE]
+        with suppress(SystemExit):
+            runpy.run_module("dissector.cli.main", run_name="__main__")
+    assert threading.active_count() == 1, "a fork has no other thread than the one that forks"
+
+
 def _become(words: list[str], environment: dict[str, str], folder: str, files: list[int]) -> None:
     """Be `python -m` with these words, in a session of its own: what it starts can be ended with it."""
     os.setsid()
@@ -257,6 +282,7 @@ def _become(words: list[str], environment: dict[str, str], folder: str, files: l
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(line_buffering=sys.stdout.isatty())  # as Python does when it starts
     sys.argv = words
+    expansion.RUN.begin()  # its room is memory that all forks share, and a program has all of it
     code: object = None
     try:
         runpy.run_module(words[0], run_name="__main__", alter_sys=True)

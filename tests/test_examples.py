@@ -15,6 +15,7 @@ import dissector
 from tests.capture.live.loopback import broker, needs_rights, talk
 from tests.cases import cases
 from tests.conftest import PCAPS
+from tests.forked import NOT_REWRITTEN, run_module
 from tests.probe.servers import mock_cluster
 
 pytestmark = pytest.mark.slow
@@ -25,11 +26,9 @@ MOST_LINES = 20
 
 
 def ran(name: str, *words: str, data: str = "", code: int = 0) -> str:
-    environment = os.environ | {"MPLBACKEND": "agg", "PYTHONPATH": str(EXAMPLES.parent)}
-    script = [sys.executable, str(EXAMPLES / f"{name}.py"), *words]
-    done = subprocess.run(script, input=data, capture_output=True, text=True, check=False, env=environment)
-    assert done.returncode == code, done.stderr
-    return done.stdout
+    done = run_module(f"examples.{name}", words, os.environ | {"MPLBACKEND": "agg"}, data=data.encode())
+    assert done.returncode == code, done.stderr.decode()
+    return done.stdout.decode()
 
 
 @cases("script", SCRIPTS, ids=lambda path: path.stem)
@@ -128,10 +127,9 @@ def test_live_requests_are_counted_by_client() -> None:
 def test_a_test_of_a_client_passes() -> None:
     pytest.importorskip("confluent_kafka", reason="NOT TESTED against librdkafka: confluent-kafka can't be imported")
     with mock_cluster(1) as [address]:
-        words = [sys.executable, "-m", "pytest", "-q", str(EXAMPLES / "test_a_producer.py")]
-        environment = os.environ | {"BROKER": address, "PYTHONPATH": str(EXAMPLES.parent)}
-        done = subprocess.run(words, capture_output=True, text=True, check=False, env=environment)
-    assert done.returncode == 0, done.stdout
+        words = ["-q", str(EXAMPLES / "test_a_producer.py")]
+        done = run_module("pytest", words, os.environ | {"BROKER": address, "PYTEST_ADDOPTS": NOT_REWRITTEN})
+    assert done.returncode == 0, done.stdout.decode()
 
 
 def test_the_code_of_the_notebook_runs(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -18,9 +18,9 @@ from tools.fuzz.shrinking import MOMENTS
 
 pytestmark = pytest.mark.slow
 
-FRESH = 8
+FRESH = 4
 """Cases of each kind."""
-MANY = {"frame": 100, "records": 40, "embedded": 40, "headers": 20}
+MANY = {"frame": 60, "records": 20, "embedded": 20, "headers": 10}
 
 
 @pytest.fixture(scope="module")

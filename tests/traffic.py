@@ -1,7 +1,7 @@
 """Traffic made for tests: Kafka frames, TCP conversations, networks that mangle them, capture files to hold them.
 
-The domain's language, so that a test reads as a sentence. Packets are Ethernet, IPv4, TCP, built by dpkt, which the
-code under test does not use.
+The domain's language, so that a test reads as a sentence. Packets are Ethernet, IPv4, TCP, the same that dpkt builds
+(`test_traffic.py`), which takes four times as long.
 """
 
 import random
@@ -10,13 +10,14 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-import dpkt
 from hypothesis import strategies as st
 
 from tests.frames import request as request
 from tests.frames import response as response
 
 CLIENT, SERVER = ("10.0.0.1", 40001), ("10.0.0.2", 9092)
+_TCP, _IP = struct.Struct(">HHIIBBH"), struct.Struct(">BBHHHBB")
+"""Headers up to their checksums."""
 SYN, ACK, FIN, PSH, RST = 2, 16, 1, 8, 4
 
 
@@ -37,12 +38,22 @@ class Packet:
     def ip(self) -> bytes:
         """The IPv4 packet."""
         source, destination = (self.client, self.server) if self.from_client else (self.server, self.client)
-        tcp = dpkt.tcp.TCP(sport=source[1], dport=destination[1], seq=self.seq % 2**32, ack=self.ack % 2**32,
-                           flags=self.flags, win=self.window, opts=self.options, data=self.payload)  # fmt: skip
-        tcp.off = (20 + len(self.options)) // 4
-        packed = dpkt.ip.IP(src=_address(source[0]), dst=_address(destination[0]), p=6, ttl=64, data=tcp)
-        packed.len = 20 + 20 + len(self.options) + len(self.payload)
-        return bytes(packed)
+        ends = _address(source[0]) + _address(destination[0])
+        header = 20 + len(self.options)
+        first = _TCP.pack(
+            source[1], destination[1], self.seq % 2**32, self.ack % 2**32, header << 2, self.flags, self.window
+        )
+        rest = self.options + self.payload
+        pseudo = ends + struct.pack(">HH", 6, header + len(self.payload))
+        tcp = first + struct.pack(">HH", _checksum(pseudo + first + bytes(4) + rest), 0) + rest
+        head = _IP.pack(0x45, 0, 20 + len(tcp), 0, 0, 64, 6)
+        return head + struct.pack(">H", _checksum(head + ends)) + ends + tcp
+
+
+def _checksum(data: bytes) -> int:
+    """That of RFC 1071: the sum of all pairs of bytes modulo 65,535, as 65,536 is 1 there."""
+    total = int.from_bytes(data + bytes(len(data) % 2), "big") % 0xFFFF
+    return 0xFFFF - (total or 0xFFFF)
 
 
 def _address(text: str) -> bytes:

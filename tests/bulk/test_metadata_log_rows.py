@@ -3,14 +3,14 @@
 from functools import cache
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import dissector
 from dissector.capture_session import Capture
 from tests.bulk import test_info_texts, test_json_lines
 from tests.bulk.test_info_texts import opened
-from tests.conftest import PCAPS
+from tests.conftest import PCAPS, costly
 from tests.exchange.test_metadata_fetches import LOG_ID, fetch
 from tests.protocol.test_metadata_log import with_checksums
 from tests.traffic import Turn, capture_of, conversation
@@ -53,7 +53,7 @@ damages = st.lists(st.tuples(st.integers(0, 1 << 16), st.integers(0, 255)), max_
 
 
 @pytest.mark.slow
-@settings(max_examples=40)
+@costly(15)
 @given(
     first=st.integers(0, 1 << 16),
     damage=st.lists(st.tuples(damages, damages), min_size=TOGETHER, max_size=TOGETHER),

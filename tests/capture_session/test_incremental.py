@@ -104,7 +104,7 @@ def test_rows_are_those_of_the_whole(bundled: Path) -> None:
 
 
 @pytest.mark.slow
-@costly(5)
+@costly(3)
 @given(st.data())
 def test_a_checkpoint_may_be_made_at_any_packet(data: st.DataObject) -> None:
     path = data.draw(st.sampled_from(CAPTURES))

@@ -17,10 +17,9 @@ from tests.cli.test_commands import JAVA, kdissect
 @pytest.fixture
 def folder(tmp_path: Path) -> str:
     pytest.importorskip("deltalake", reason="NOT TESTED with deltalake: it is not installed")
-    from dissector.tables.delta_log import create_tables
+    from tests.tables.copied import copy_tables
 
-    create_tables(str(tmp_path / "tables"))
-    return str(tmp_path / "tables")
+    return str(copy_tables(tmp_path / "tables"))
 
 
 def test_a_folder_with_captures_and_any_url_are_tables(folder: str) -> None:

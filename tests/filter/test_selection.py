@@ -22,7 +22,7 @@ SEGMENT = str(min((PCAPS / "segments").rglob("*.log")))
 
 
 @pytest.mark.slow
-@costly(6)
+@costly(3)
 @given(st.sampled_from(FILTERS), st.lists(st.integers(0, 250), max_size=4), st.booleans(), st.integers(1, 40))
 def test_any_cut_of_a_capture_gives_the_same_rows(text: str, cuts: list[int], eager: bool, stretch: int) -> None:
     wanted = parse(text)

@@ -32,7 +32,7 @@ from dissector.pipeline.packed_rows import Made, WholeRowBuilder
 from dissector.protocol.schema.api_keys import ApiKey
 from tests.capture_session.test_incremental import packets, together
 from tests.cases import cases
-from tests.conftest import PCAPS
+from tests.conftest import PCAPS, some_of
 from tests.findings.conversations import START, Talk, grown, heartbeat, written
 from tests.pipeline.without_spark import tables
 
@@ -171,7 +171,7 @@ def opened(path: Path) -> Capture:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", some_of(NAMES, "trouble-consumer-lag", "two-brokers"))
 @pytest.mark.parametrize(
     "detector", [AllAcks, RoundWatermark, OddEpoch, LongClientId, OffsetsOfBoth, EvenAnywhere, EpochOfFeatures]
 )

@@ -3,12 +3,13 @@
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from dissector.findings.detectors.slow_response import LEAST_NS, LEAST_SEEN, SELDOM, STEPS, TIMES
 from dissector.protocol.schema.api_groups import WAITING
 from dissector.protocol.schema.api_keys import ApiKey
+from tests.conftest import costly
 from tests.findings.conversations import MS, Talk, codes, heartbeat
 
 took = st.one_of(st.integers(1, 3), st.sampled_from([30, 45, 49, 50, 51, 60, 200, 600, 5_000]), st.integers(1, 1_000))
@@ -39,7 +40,7 @@ _FAR = min(bucket for bucket in range(100) if 2 ** (2 * bucket + 1) >= TIMES ** 
 
 
 @pytest.mark.slow
-@settings(max_examples=50)
+@costly(15)
 @given(latencies=st.lists(took, max_size=150), step=st.integers(1, 200))
 def test_each_is_judged_by_those_before_it(tmp_path: Path, latencies: list[int], step: int) -> None:
     talk = Talk()

@@ -34,7 +34,7 @@ networks = pytest.mark.parametrize(
      for name, mangle in MANGLED.items()],
 )  # fmt: skip
 """The others are run by `make exhaustive`."""
-FEW = costly(2)
+FEW = costly(1)
 """The first is the simplest one there is, with three parts; there are many captures, and other ways each time."""
 dealt = st.fixed_dictionaries(
     {

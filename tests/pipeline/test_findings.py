@@ -98,7 +98,7 @@ def test_busy_captures_show_every_trouble_however_they_are_read(tmp_path: Path) 
 
 
 @pytest.mark.slow
-@costly(3)
+@costly(2)
 @given(files=st.lists(st.sampled_from(QUICK), min_size=1, max_size=4, unique=True), step=st.integers(1, 300), how=dealt)
 def test_neither_steps_nor_parts_make_a_difference(files: list[Path], step: int, how: dict[str, Any]) -> None:
     expected = shown(files)

@@ -232,7 +232,7 @@ def ends(data: st.DataObject, blocks: list[Block]) -> list[int]:
 
 
 @pytest.mark.slow
-@costly(2)
+@costly(1)
 @given(data=st.data(), path=st.sampled_from(CAPTURES))
 def test_files_may_end_anywhere(tmp_path: Path, data: st.DataObject, path: Path) -> None:
     """Where few packets are between two ends, answers come late and holes open across several files."""
@@ -243,7 +243,7 @@ def test_files_may_end_anywhere(tmp_path: Path, data: st.DataObject, path: Path)
 
 
 @pytest.mark.slow
-@costly(2)
+@costly(1)
 @given(data=st.data(), chance=seeds)
 def test_every_finding_is_made_wherever_files_end(tmp_path: Path, data: st.DataObject, chance: random.Random) -> None:
     """Clients that share topics, groups and producers; answers that take long, or never come. What brokers offer is
@@ -255,7 +255,7 @@ def test_every_finding_is_made_wherever_files_end(tmp_path: Path, data: st.DataO
 
 
 @pytest.mark.slow
-@costly(2)
+@costly(1)
 @given(data=st.data(), path=st.sampled_from(CAPTURES), chance=seeds)
 def test_rows_over_a_bad_network_do_not_depend_on_where_files_end(
     tmp_path: Path, data: st.DataObject, path: Path, chance: random.Random

@@ -11,7 +11,7 @@ import pytest
 
 pytest.importorskip("duckdb", reason="NOT TESTED with DuckDB: it is not installed")
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from dissector.pipeline.ingest_here import ingest_here
@@ -19,7 +19,7 @@ from dissector.pipeline.partition_rows import WriteOptions
 from dissector.tables.delta_log import remove_captures
 from tests.capture.writers import Seen, pcapng, seen
 from tests.cli.test_commands import kdissect
-from tests.conftest import PCAPS
+from tests.conftest import PCAPS, costly
 from tests.pipeline.contents import rows_that_count
 from tests.pipeline.without_spark import tables
 
@@ -72,7 +72,7 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> tuple[Dealt, dict[str, li
 
 
 @pytest.mark.slow
-@settings(max_examples=6)
+@costly(3)
 @given(st.integers(2, 4), st.integers(1, 40), st.randoms(use_true_random=False))
 def test_each_row_names_the_file_and_the_packet(
     tmp_path_factory: pytest.TempPathFactory, whole: tuple[Dealt, dict[str, list[dict[str, Any]]]], ways: int, run: int,

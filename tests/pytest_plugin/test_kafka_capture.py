@@ -4,6 +4,7 @@ import os
 import re
 import subprocess
 import sys
+from contextlib import chdir
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -12,6 +13,7 @@ import pytest
 import dissector
 from dissector.pytest_plugin.failures import kept_name
 from tests.capture.live.loopback import broker, needs_rights
+from tests.forked import NOT_REWRITTEN, run_module
 from tests.probe.servers import mock_cluster
 
 pytestmark = pytest.mark.slow
@@ -35,19 +37,29 @@ def talked(kafka_capture, count=1):
 
 
 def run(folder: Path, text: str, *words: str, name: str = "test_it.py") -> "Run":
-    (folder / name).write_text(text)
-    command = [sys.executable, "-m", "pytest", *WITHOUT, "-rs", *words, name]
-    environment = os.environ | {
-        "PYTHONPATH": str(ROOT),
-        "PYTEST_ADDOPTS": "",
-        "COLUMNS": "200",
-        "HOME": str(folder),
-    }
-    for variable in ("PYTEST_XDIST_WORKER", "PYTEST_XDIST_WORKER_COUNT", "PYTEST_CURRENT_TEST"):
-        environment.pop(variable, None)
-    (folder / "pytest.ini").touch()
+    """A run in a process that was forked, in which a second's imports are done."""
+    words, environment = prepared(folder, text, words, name)
+    with chdir(folder):
+        done = run_module("pytest", words, environment | {"PYTEST_ADDOPTS": NOT_REWRITTEN})
+    return Run(done.returncode, (done.stdout + done.stderr).decode())
+
+
+def run_anew(folder: Path, text: str, *words: str, name: str = "test_it.py") -> "Run":
+    """A run in a process in which nothing is imported."""
+    words, environment = prepared(folder, text, words, name)
+    command = [sys.executable, "-m", "pytest", *words]
     done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=folder, env=environment)
     return Run(done.returncode, done.stdout + done.stderr)
+
+
+def prepared(folder: Path, text: str, words: tuple[str, ...], name: str) -> tuple[tuple[str, ...], dict[str, str]]:
+    """Write a file with tests; return pytest's words and environment."""
+    (folder / name).write_text(text)
+    (folder / "pytest.ini").touch()
+    variables = {"PYTHONPATH": str(ROOT), "PYTEST_ADDOPTS": "", "COLUMNS": "200", "HOME": str(folder)}
+    hidden = ("PYTEST_XDIST_WORKER", "PYTEST_XDIST_WORKER_COUNT", "PYTEST_CURRENT_TEST")
+    environment = {key: value for key, value in os.environ.items() if key not in hidden} | variables
+    return (*WITHOUT, "-rs", *words, name), environment
 
 
 class Run:
@@ -219,7 +231,7 @@ def test_an_error_while_capturing_is_reported_with_the_exchanges(failing: tuple[
 def test_captures_are_kept_beside_the_report_under_xdist(tmp_path: Path) -> None:
     pytest.importorskip("xdist", reason="NOT TESTED with xdist: it is not installed")
     with broker() as port:
-        done = run(tmp_path, TALK.format(port=port) + """
+        done = run_anew(tmp_path, TALK.format(port=port) + """
 @pytest.mark.parametrize("count", [1, 2, 3, 4])
 def test_many(kafka_capture, count):
     assert talked(kafka_capture, count).count("client_id == 'nobody'") == count
@@ -294,7 +306,7 @@ def test_names_of_files_are_of_one_test_each() -> None:
 
 def test_runs_without_the_fixture_do_not_import_the_engine(tmp_path: Path) -> None:
     text = "import sys\n\ndef test():\n    assert not {'numpy', 'dissector.api', 'dissector.core'} & {*sys.modules}\n"
-    assert run(tmp_path, text, "-p", "no:xdist").counts == "1 passed"
+    assert run_anew(tmp_path, text, "-p", "no:xdist").counts == "1 passed"
 
 
 @needs_rights

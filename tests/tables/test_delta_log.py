@@ -22,14 +22,14 @@ from dissector.tables.schemas import BY_NAME
 from dissector.tables.snapshot import OtherVersionError, snapshot
 from dissector.tables.storage import StorageError
 from tests.cases import cases
+from tests.tables.copied import copy_tables
 
 ROOT = Path(__file__).parents[2]
 
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    create_tables(str(tmp_path))
-    return tmp_path
+    return copy_tables(tmp_path)
 
 
 def gaps(folder: Path, capture: str, epoch: int, rows: int = 2) -> list[DataFile]:

@@ -10,6 +10,7 @@ from textual.widgets import Static
 
 from dissector.exchange.info_column import first_error
 from tests.cases import cases
+from tests.conftest import some_of
 from tests.tui.main_driver import JAVA, opened
 from tui.row_colors import HUES, ColorBy
 from tui.theme import BACKGROUNDS, BRIGHT, CSS, DIM, OURS, PALETTES, TEXT_COLORS
@@ -104,10 +105,12 @@ def _luminance(color: Color) -> float:
     return 0.2126 * red + 0.7152 * green + 0.0722 * blue
 
 
-async def test_every_theme_of_textual_works() -> None:
+@pytest.mark.parametrize("step", some_of([1, 5], 5))
+async def test_every_theme_of_textual_works(step: int) -> None:
+    """Each, or in `make test` the first and some of the others."""
     async with opened(JAVA) as screen:
         await screen.press("v")
-        for name in screen.pilot.app.available_themes:
+        for name in sorted(screen.pilot.app.available_themes)[::step]:
             screen.pilot.app.theme = name
             await screen.settle()
             assert screen.list.hue_style(0).color is not None

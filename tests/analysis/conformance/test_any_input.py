@@ -45,7 +45,7 @@ def sized(frame: bytes) -> bytes:
     return struct.pack(">i", len(frame)) + frame
 
 
-@pytest.mark.parametrize("release", RELEASES)
+@pytest.mark.parametrize("release", some_of(RELEASES, RELEASES[-1]))
 def test_all_values_that_a_schema_allows(release: str, tmp_path: Path) -> None:
     turns = pairs(release)
     result = checked(capture_of(tmp_path, conversation(turns)))

@@ -63,7 +63,7 @@ PLAIN = (
 
 
 @pytest.mark.slow
-@costly(6)
+@costly(3)
 @given(st.sampled_from(PLAIN), st.integers(100_000_000, 1 << 30), st.data())
 def test_any_changed_field_of_any_frame_is_the_only_difference(
     tmp_path_factory: pytest.TempPathFactory, field: tuple[str, str], number: int, data: st.DataObject

@@ -74,7 +74,7 @@ def brief(comparison: DiffResult) -> list[tuple[str, str, str, str, str]]:
 
 
 @pytest.mark.slow
-@costly(3)
+@costly(2)
 @given(other=st.sampled_from(OTHERS), chance=st.randoms(use_true_random=False))
 def test_other_names_make_no_difference(tmp_path: Path, other: str, chance: random.Random) -> None:
     def name(old: str) -> str:

@@ -19,7 +19,7 @@ from tests.traffic import seeds
 from tools.fuzz.redactions import Letterings, left_in_frames, left_of_names, redaction_file
 
 
-@costly(4)
+@costly(2)
 @given(chance=seeds)
 def test_no_piece_of_a_name_is_left_of_a_changed_recording(
     chance: random.Random, tmp_path_factory: pytest.TempPathFactory
@@ -31,7 +31,7 @@ def test_no_piece_of_a_name_is_left_of_a_changed_recording(
         assert left_of_names(path, names, texts=True) == ""
 
 
-@costly(4)
+@costly(2)
 @given(chance=seeds)
 def test_no_piece_of_a_name_is_left_of_changed_frames(chance: random.Random) -> None:
     assert left_in_frames(chance, 40) == ""
