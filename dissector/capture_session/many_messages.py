@@ -26,6 +26,7 @@ if TYPE_CHECKING:  # imported on use: a command needs few of them
     from dissector.bulk.json_lines import JsonLines, JsonText
     from dissector.bulk.message_answers import MessageAnswers
     from dissector.bulk.message_shapes import Traced
+    from dissector.bulk.message_texts import MessageTexts, TextReader
     from dissector.bulk.packed_exchanges import PackedBodies, PackedExchanges
     from dissector.bulk.record_columns import CarriedColumns, RecordsFields, RecordsOfRows
     from dissector.core.columns import ValueNumbers
@@ -69,6 +70,12 @@ class ManyMessages:
         from dissector.bulk.packed_exchanges import PackedExchanges
 
         return PackedExchanges(self._indexer, self._pipeline.store, self._decoder)
+
+    @cached_property
+    def _texts(self) -> "TextReader":
+        from dissector.bulk.message_texts import TextReader
+
+        return TextReader(self._bodies)
 
     @cached_property
     def _info(self) -> "InfoTexts":
@@ -169,6 +176,15 @@ class ManyMessages:
 
         shapes = MessageShapes(self._bodies, trace)
         return lambda rows, is_request: shapes.traced(self._rows.index_rows(rows), is_request=is_request)
+
+    def texts(self, rows: Int64, *, is_request: bool) -> "list[MessageTexts | None]":
+        """The texts in messages of rows of connections: see `TextReader`."""
+        return self._texts.of(self._rows.index_rows(rows), is_request=is_request)
+
+    @property
+    def topic_names(self) -> Mapping[str, str]:
+        """The names of topics by their ids, as far as the capture has taught them."""
+        return self._indexer.conversation_state.topic_names
 
     def numbers(self, rows: Int64, names: Sequence[str], *, is_request: bool) -> "dict[str, OfBodies]":
         """Numbers that stand alone in the bodies of rows of connections, by name: see `BodyNumbers`."""

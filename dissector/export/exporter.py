@@ -24,6 +24,7 @@ from dissector.export.formats import ExportFormat, ExportRequest
 from dissector.export.packets import made_packets
 from dissector.export.redaction.frames import Redactor
 from dissector.export.redaction.packets import redacted_packets
+from dissector.export.redaction.rows import RedactedFrames
 from dissector.index.exchange_table import RowKind
 from dissector.protocol.schema.api_keys import ApiKey
 
@@ -110,12 +111,11 @@ def _redacted(
 def _redacted_capture(
     capture: Capture, rows: Sequence[int], redactor: Redactor, warn: Callable[[str], object]
 ) -> Iterator[bytes]:
-    for exchange in capture.at(np.asarray(rows, np.int64)):
-        for message in filter(None, (exchange.request, exchange.response)):
-            redactor.learn(message)
+    frames = RedactedFrames(capture, redactor)
+    frames.learn(rows)
     encrypted = capture.frames.decrypted_connections(rows)
     is_encrypted = [any(span.direction >> 1 in encrypted for span in capture.frames.spans(row)) for row in rows]
-    plain = redacted_packets(capture, compress(rows, map(not_, is_encrypted)), redactor)
+    plain = redacted_packets(capture, compress(rows, map(not_, is_encrypted)), frames, redactor.addresses)
     made = made_packets(
         capture,
         compress(rows, is_encrypted),

@@ -1,7 +1,8 @@
 """The findings that rows have as soon as they are decoded, as a column: two bytes a row stand for their codes, the
 gravest severity, the errors. What the examination finds is in `framework.open_findings`.
 
-Of rows that are equal in every error code, and that need no careful look, one is decoded.
+Of rows that are equal in every error code, and that need no careful look, one is decoded. A row with compressed records
+that do not open needs one: it says why they are masked.
 
 Invariants:
   * the column has what decoding the row gives: a property test;
@@ -18,8 +19,9 @@ from typing import Final
 
 import numpy as np
 
-from dissector.bulk.body_columns import BodyColumns
+from dissector.bulk.body_columns import BodyColumns, Messages
 from dissector.bulk.field_keys import FieldKeys, no_column
+from dissector.bulk.unopened_sections import UnopenedSections
 from dissector.core.arrays import Int64
 from dissector.core.columns import Column, ValueNumbers
 from dissector.core.finding import Finding
@@ -32,6 +34,7 @@ from dissector.findings.summary import NO_FINDINGS, UNKNOWN, FindingSummary
 from dissector.index.exchange_table import NO_FRAME, Flag, RowKind
 from dissector.index.indexer import Indexer
 from dissector.protocol.codec.program import ColumnPlan
+from dissector.protocol.kernel.shredding import Shredded
 
 TOGETHER: Final = 1 << 13
 """Rows whose messages are read together."""
@@ -43,6 +46,7 @@ PAIRS: Final = 1 << 18
 NOT_EXPECTED, MISSING, RESPONSES = 0, 1, 2
 """In place of a response: none is sent, none was captured. From `RESPONSES` on, numbers stand for responses."""
 NO_PAIR: Final = -1
+_RECORDS: Final = "records"
 
 
 class MessageFindingColumn:
@@ -52,8 +56,9 @@ class MessageFindingColumn:
         self._index = index
         self._decoder = decoder
         bodies = BodyColumns(index, store, show_secrets=decoder.shows_secrets)
-        self._requests = FieldKeys(bodies, no_column, is_request=True)
-        self._responses = FieldKeys(bodies, _is_error, is_request=False)
+        self._requests = FieldKeys(bodies, no_column, values=_has_records, is_request=True)
+        self._responses = FieldKeys(bodies, _is_error, values=_has_records, is_request=False)
+        self._unopened = None if decoder.shows_secrets else UnopenedSections()
         self._pairs: dict[int, int] = {}
         """Number of the summary, by the numbers of the request and the response."""
         self._numbers = Column(np.uint16)
@@ -113,12 +118,30 @@ class MessageFindingColumn:
     def _pairs_of(self, rows: Int64) -> Int64:
         """Numbers for what findings depend on in rows, `(n,)`; `NO_PAIR` for those that must be decoded."""
         table = self._index.table
-        asked, answered = self._requests.numbers(rows), self._responses.numbers(rows) + RESPONSES
+        asked = self._messages(self._requests, rows)
+        answered = self._messages(self._responses, rows) + RESPONSES
         missing = table.response.values[rows] == NO_FRAME
         is_expected = (table.flags.values[rows[missing]] & Flag.NO_RESPONSE_EXPECTED) == 0
         answered[missing] = np.where(is_expected, MISSING, NOT_EXPECTED)
         pairs: Int64 = np.where((asked > 0) & (answered != RESPONSES), asked << 32 | answered, NO_PAIR)
         return pairs
+
+    def _messages(self, keys: FieldKeys, rows: Int64) -> Int64:
+        """Numbers for what findings depend on in messages, `(n,)`; 0 for those that must be decoded."""
+        is_unopened = np.zeros(len(rows), np.bool_)
+
+        def visit(messages: Messages, part: Shredded) -> None:
+            for number, column in messages.program.values:
+                if column.type == _RECORDS and self._unopened is not None:
+                    found = part.column(number)
+                    some = found.values > 0
+                    of = part.first + found.rows[some].astype(np.int64)
+                    addresses = messages.frames.addresses[of] + found.positions[some].astype(np.uint64)
+                    is_unopened[messages.at[of[self._unopened.of(addresses, found.values[some])]]] = True
+
+        numbers = keys.numbers(rows, visit)
+        numbers[is_unopened] = 0
+        return numbers
 
     def _learn(self, pairs: Int64, rows: Int64) -> None:
         """Remember what rows that were decoded have, by their pairs."""
@@ -145,6 +168,10 @@ class MessageFindingColumn:
 def _is_error(_api_key: int, column: ColumnPlan) -> bool:
     """Whether a column of a response has error codes."""
     return column.path[0] == "body" and column.name in ERROR_CODES
+
+
+def _has_records(_api_key: int, column: ColumnPlan) -> bool:
+    return column.type == _RECORDS
 
 
 def _is_whole(message: ExchangeMessage) -> bool:

@@ -73,7 +73,7 @@ def write_rows(rows: Iterable[TableRow], output: Output) -> Iterator[DataFile]:
             if name == TALLIES:
                 assert isinstance(row, dict)
                 yield DataFile(name, "", 0, 0, "", row["tally"])
-            else:
+            elif not isinstance(row, pa.Table) or row.num_rows:  # Parquet has no row groups of no rows
                 files.of(name).add(row)
     yield from files.closed
 

@@ -5,17 +5,22 @@ from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
+import lz4.frame
 import pytest
 
+import dissector
 from dissector.capture_session import Capture
 from dissector.core.expansion import RUN, USED_UP, Expansion
 from dissector.core.limits import DEFAULT
+from dissector.protocol.records.batch import HEADER
 from dissector.protocol.records.compression import CODECS, DecompressionBudget, DecompressionError
+from dissector.protocol.records.from_json import records_bytes
 from dissector.protocol.records.to_json import frame_budget
+from tests.cases import cases
 from tests.index.test_fetch_sessions import fetch
 from tests.traffic import Turn, capture_of, conversation, response
 
-ZSTD = 4
+LZ4, ZSTD = 3, 4
 PLAIN = bytes(1 << 20)
 SECTION = CODECS[ZSTD].compress(PLAIN)
 
@@ -56,6 +61,36 @@ def test_uncompressed_records_are_always_read(room: Expansion) -> None:
     assert frame_budget().decompressed(0, b"abc") == b"abc"
     with pytest.raises(DecompressionError):
         DecompressionBudget(9, 9, replace(DEFAULT)).decompressed(ZSTD, SECTION)
+
+
+def produce(number: int, zeros: int) -> list[Turn]:
+    """A Produce of a record of so many zeros, compressed as Java's client does, which the kernel reads; a response."""
+    record = {"offset": 0, "timestamp": 0, "key": None, "value": "00" * zeros, "headers": []}
+    batch = {"base_offset": 0, "magic": 2, "attributes": 0, "base_timestamp": 0, "records": [record]}
+    plain = records_bytes({"batches": [batch]})
+    section = lz4.frame.compress(plain[HEADER.size :], block_linked=False, store_size=False)
+    head = list(HEADER.unpack_from(plain))
+    head[1], head[5] = HEADER.size - 12 + len(section), LZ4
+    data = [{"name": "a", "partition_data": [{"index": 0, "records": HEADER.pack(*head) + section}]}]
+    asked = dissector.encode_request("Produce", 9, {"acks": -1, "topic_data": data}, correlation_id=number)
+    answer = dissector.encode_response("Produce", 9, {"responses": []}, correlation_id=number)
+    return [Turn(True, asked), Turn(False, answer)]
+
+
+@cases(("zeros", "are_written"), [
+    (len(PLAIN), [True, True, True, False]), (10 * DEFAULT.packed_ratio, [True, True, True, True]),
+])  # fmt: skip
+def test_sections_that_the_kernel_decompresses_are_taken_from_the_room(
+    zeros: int, are_written: list[bool], tmp_path: Path, room: Expansion
+) -> None:
+    room.begin()
+    path = capture_of(tmp_path, conversation([turn for number in range(4) for turn in produce(number, zeros)]))
+    with Capture([path]) as capture:
+        list(capture.read())
+        rows = (capture.messages.json_lines(range(row, row + 1)) for row in range(4))
+        found = [b"".join(bytes(part) for text in row for part in text.parts() if part) for row in rows]
+    assert [b"00" * zeros in line for line in found] == are_written
+    assert room.has_room == all(are_written)
 
 
 def test_sessions_beyond_the_room_are_not_listed_and_that_is_said(tmp_path: Path, room: Expansion) -> None:

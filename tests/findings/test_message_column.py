@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import dissector
 from dissector.capture_session import Capture
 from dissector.core.finding import Severity
 from dissector.exchange.message_subjects import ERROR
@@ -19,9 +20,12 @@ from dissector.filter.column_evaluation import OPEN, YES
 from dissector.filter.selection import evaluate_index
 from dissector.findings.codes import CODES
 from dissector.findings.summary import SEVERITIES, FindingSummary
+from dissector.protocol.records.batch import HEADER
+from dissector.protocol.records.compression import CODECS
 from dissector.protocol.schema.enums import ERROR_CODE, members
 from tests.conftest import BUNDLED, CAPTURES, PCAPS
 from tests.findings.conversations import Talk, grown, heartbeat, written
+from tests.traffic import Turn, capture_of, conversation
 
 NAMES = ("java", "trouble-error-storm", "trouble-rebalance-loop", "java-sasl-refused", "plain-socket-message-sets")
 QUICK = [path for path in CAPTURES if path.stem in NAMES]
@@ -65,6 +69,30 @@ def opened(path: Path, *, examined: bool = False) -> Capture:
     for _ in capture.findings.examine() if examined else ():
         pass
     return capture
+
+
+def produced(number: int, section: bytes, codec: int) -> list[Turn]:
+    """A Produce of a batch with such a section, and its response without an error."""
+    head = list(HEADER.unpack(bytes(HEADER.size)))
+    head[1], head[3], head[5], head[12] = HEADER.size - 12 + len(section), 2, codec, 1
+    data = [{"name": "t", "partition_data": [{"index": 0, "records": HEADER.pack(*head) + section}]}]
+    asked = dissector.encode_request("Produce", 9, {"acks": -1, "topic_data": data}, correlation_id=number)
+    answer = dissector.encode_response("Produce", 9, {"responses": []}, correlation_id=number)
+    return [Turn(True, asked), Turn(False, answer)]
+
+
+@pytest.mark.parametrize("codec", [1, 2, 3, 4])
+def test_rows_with_records_that_do_not_open_are_not_taken_for_others(tmp_path: Path, codec: int) -> None:
+    whole = CODECS[codec].compress(b"\x26\0\0\0\1\x18abcdefghijkl\0")
+    sections = [whole, b"damaged text" + whole, whole, whole[:-1], whole + b"and text", whole]
+    turns = [turn for number, each in enumerate(sections) for turn in produced(number, each, codec)]
+    with opened(Path(capture_of(tmp_path, conversation(turns)))) as capture:
+        examine_rows(capture, range(len(capture)))
+        found = kept(capture)
+        expected = [decoded(capture.exchange(row)) for row in range(len(capture))]
+    assert found == expected
+    assert expected[0].codes == expected[2].codes == expected[5].codes == frozenset()
+    assert "bad-compression" in expected[1].codes
 
 
 @pytest.mark.slow

@@ -20,8 +20,10 @@ from dissector.pipeline.record_rows import record_rows
 from dissector.pipeline.splits import route, splits
 from dissector.protocol.records.batch import Record, RecordHeader
 from dissector.tables import row_batches
+from dissector.tables.arrow_types import arrow_schema
 from dissector.tables.data_files import TALLIES, DataFile, Output, write_rows
 from dissector.tables.row_batches import Cells, TableRow
+from dissector.tables.schemas import BY_NAME
 from dissector.transport.partitions import Partition
 from tests.conftest import PCAPS
 from tests.pipeline.without_spark import one_by_one, read_back, tables, with_headers
@@ -65,6 +67,11 @@ def test_rows_come_back_as_they_were(tmp_path: Path, monkeypatch: pytest.MonkeyP
             assert [one[name] for name in KEYS] == [other.get(name) for name in KEYS]
             assert one.get("packet") == other.get("packet")
             assert one.get("request") == other.get("request")
+
+
+def test_a_table_without_rows_is_not_written(tmp_path: Path) -> None:
+    none = arrow_schema(BY_NAME["records"]).empty_table()  # of messages whose records can't be read
+    assert written(tmp_path, [("records", none)]) == {}
 
 
 def test_two_tries_of_a_task_write_different_files(tmp_path: Path) -> None:

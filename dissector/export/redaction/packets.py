@@ -11,7 +11,6 @@ The capture's files are read once more, in batches.
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import fields
-from functools import lru_cache
 from typing import Final, NamedTuple, TypeVar
 
 import numpy as np
@@ -23,12 +22,11 @@ from dissector.core.batches import NOWHERE, RunBatch, RunKind, SegmentBatch
 from dissector.core.columns import tuples
 from dissector.core.store import Store
 from dissector.export.packets import packet_batches
-from dissector.export.redaction.frames import Redactor
+from dissector.export.redaction.addresses import AddressPseudonyms
+from dissector.export.redaction.rows import FrameSide, RedactedFrames
 from dissector.transport import Transport
 from dissector.transport.connection_table import FIN, RST, SYN
 
-CACHED_FRAMES: Final = 256
-"""Redacted frames that are cached: a frame may be in many packets."""
 MAX_PAYLOAD: Final = 65_000
 """Maximum bytes in an IP datagram; segments that a network card merged may be larger."""
 
@@ -59,25 +57,22 @@ class _SegmentPart(NamedTuple):
     """Offset in the frame."""
 
 
-def redacted_packets(capture: Capture, rows: Iterable[int], redactor: Redactor) -> Iterator[Packet]:
+def redacted_packets(
+    capture: Capture, rows: Iterable[int], redacted: RedactedFrames, addresses: AddressPseudonyms
+) -> Iterator[Packet]:
     """Yield the redacted packets of these rows, from 0, in capture order. The capture can be read again."""
     chosen = sorted(_frames(capture, rows))
     if not chosen:
         return
-    ends = _ends(capture, chosen, redactor)
+    ends = _ends(capture, chosen, addresses)
     streams = _ChosenStreams(capture, chosen)
-
-    @lru_cache(maxsize=CACHED_FRAMES)
-    def content(row: int, of_client: bool) -> bytes:
-        [exchange] = capture.at(range(row, row + 1))
-        message = exchange.request if of_client else exchange.response
-        return b"" if message is None else redactor.message(message)
-
-    for part in streams.parts(chosen):
-        payload = b""
-        if part.size:
-            frame = chosen[part.frame]
-            payload = content(frame.row, frame.of_client)[part.start : part.start + part.size]
+    parts = streams.parts(chosen)
+    contents = redacted.contents(
+        FrameSide(frame.row, frame.of_client, frame.end - frame.start)
+        for frame in (chosen[part.frame] for part in parts if part.size)
+    )
+    for part in parts:
+        payload = next(contents)[part.start : part.start + part.size] if part.size else b""
         yield from streams.packets(part, payload.ljust(part.size, b"\x00"), ends)
 
 
@@ -87,22 +82,22 @@ def _frames(capture: Capture, rows: Iterable[int]) -> Iterator[_ChosenFrame]:
             yield _ChosenFrame(span.direction, span.start, span.start + span.size, row, span.of_client)
 
 
-def _ends(capture: Capture, chosen: Sequence[_ChosenFrame], redactor: Redactor) -> dict[int, tuple[End, End]]:
+def _ends(capture: Capture, chosen: Sequence[_ChosenFrame], addresses: AddressPseudonyms) -> dict[int, tuple[End, End]]:
     """Return the sender and the receiver of each direction, with replaced addresses."""
     ends: dict[int, tuple[End, End]] = {}
     for direction, of_client, row in {
         each.direction: (each.direction, each.of_client, each.row) for each in chosen
     }.values():
         [[client], [server]] = capture.index.columns(("client", "server"), range(row, row + 1))
-        pair = _redacted_end(str(client), redactor), _redacted_end(str(server), redactor)
+        pair = _redacted_end(str(client), addresses), _redacted_end(str(server), addresses)
         ends[direction] = pair if of_client else pair[::-1]
         ends[direction ^ 1] = ends[direction][::-1]
     return ends
 
 
-def _redacted_end(text: str, redactor: Redactor) -> End:
+def _redacted_end(text: str, addresses: AddressPseudonyms) -> End:
     end = End.parse(text)
-    return End(redactor.addresses.of(end.host), end.port)
+    return End(addresses.of(end.host), end.port)
 
 
 class _ChosenStreams:

@@ -15,7 +15,6 @@ import numpy.typing as npt
 
 from dissector.core.arrays import UInt8
 from dissector.protocol.message import Traced
-from dissector.protocol.tree import Node
 
 PIECE: Final = 4
 """Bytes of a name that are no chance."""
@@ -51,16 +50,20 @@ class Remnants:
     def learn(self, traced: Traced) -> None:
         """Learn the names in a frame."""
         for node in traced.tree.walk():
-            if isinstance(node.value, str) or (isinstance(node.value, bytes) and len(node.value) <= _LONGEST_CONTENT):
-                self._learn(node, node.value)
+            if isinstance(node.value, bytes):
+                self.learn_name(node.value, is_text=False)
+            elif isinstance(node.value, str) and node.type != "UUID":
+                self.learn_name(node.value.encode("utf-8", "surrogateescape"), is_text=True)
 
-    def _learn(self, node: Node, value: str | bytes) -> None:
-        raw = value if isinstance(value, bytes) else value.encode("utf-8", "surrogateescape")
-        if node.type == "UUID" or len(raw) < PIECE or raw in self._names or self._sizes[type(value)] > _MAX_BYTES:
+    def learn_name(self, raw: bytes, *, is_text: bool) -> None:
+        """Learn a text, or a content, which is a name if it is short."""
+        if len(raw) < PIECE or raw in self._names or (not is_text and len(raw) > _LONGEST_CONTENT):
             return
-        self._names.add(raw)
-        self._sizes[type(value)] += len(raw)
-        self._pieces = None
+        kind = str if is_text else bytes
+        if self._sizes[kind] <= _MAX_BYTES:
+            self._names.add(raw)
+            self._sizes[kind] += len(raw)
+            self._pieces = None
 
     def find(self, kept: bytes, run: int = RUN) -> Iterator[Span]:
         """Yield the spans of pieces of names, and of `run` letters and digits in a row; bytes that don't stay are 0."""

@@ -189,7 +189,8 @@ static int write_message(KernelJson *call, int64_t row, JsonOut *out) {
   int64_t at = call->begin, end = call->sizes[row];
   JsonRecords records = {.packed = call->most_packed, .left = call->most_records, .sections = call->sections,
                          .section_sizes = call->section_sizes, .scratch = call->scratch,
-                         .scratch_size = call->scratch_size, .plain_left = call->most_plain, .secrets = call->secrets};
+                         .scratch_size = call->scratch_size, .plain_left = call->most_plain,
+                         .packed_ratio = call->packed_ratio, .secrets = call->secrets};
   if (call->sections) {
     records.section = call->first_section[row];
     records.section_end = call->first_section[row + 1];
@@ -342,6 +343,7 @@ static int write_message(KernelJson *call, int64_t row, JsonOut *out) {
       default: /* END */
         REFUSE_UNLESS(at == end);
         report->has_compressed = records.is_compressed;
+        call->expanded += records.expanded;
         report->names_topics = scope.sizes[SCOPE_TOPIC] >= 0 || scope.sizes[SCOPE_TOPIC_ID] >= 0;
         return WRITTEN;
     }

@@ -25,6 +25,7 @@ typedef struct {
   uint8_t *scratch;
   int64_t scratch_size;
   int64_t plain_left; /* bytes that may still be decompressed here */
+  int64_t packed_ratio, expanded; /* as in KernelJson */
   const KernelSecretMarks *secrets; /* what may hold one is for the careful way */
   int is_compressed;  /* whether a compressed batch was met */
 } JsonRecords;

@@ -16,6 +16,7 @@ import numpy as np
 from dissector.core import limits
 from dissector.core.arrays import Int64, UInt8, UInt64
 from dissector.core.columns import sorted_unique
+from dissector.core.expansion import RUN
 from dissector.core.json_text import dumps
 from dissector.core.kernel import function
 from dissector.protocol.codec.json_program import SCOPE
@@ -128,15 +129,16 @@ class _JsonCall(ctypes.Structure):
         (
             name,
             ctypes.c_int64
-            if name in ("rows", "begin", "topics", "capacity", "packs_records", "hole_capacity", "hole_count")
+            if name in ("rows", "begin", "topics", "capacity", "packed_ratio", "expanded", "packs_records",
+                        "hole_capacity", "hole_count")
             or name.startswith(("most_", "scratch_"))
             else ctypes.c_void_p,
         )
         for name in (
             "frames", "sizes", "times", "rows", "begin", "programs", "topic_ids", "topic_texts", "topic_starts",
             "topic_is_internal", "topics", "first_section", "sections", "section_sizes", "scratch", "scratch_size",
-            "most_plain", "most_packed", "most_records", "secrets", "packs_records", "holes", "hole_capacity",
-            "hole_count", "out", "capacity", "ends", "codes", "reports",
+            "most_plain", "most_packed", "most_records", "packed_ratio", "expanded", "secrets", "packs_records",
+            "holes", "hole_capacity", "hole_count", "out", "capacity", "ends", "codes", "reports",
         )
     ]  # fmt: skip
 
@@ -258,14 +260,15 @@ class JsonMessages:
             programs.ctypes.data, topics.ids.ctypes.data, topics.texts.ctypes.data, topics.starts.ctypes.data,
             topics.is_internal.ctypes.data, len(topics.is_internal), found.first.ctypes.data,
             found.addresses.ctypes.data if sections is not None else None, found.sizes.ctypes.data,
-            self._scratch.ctypes.data, len(self._scratch), self._bounds.packed_size, self._bounds.packed_records,
-            self._bounds.frame_records, self._secrets, self._packs_records, self._holes.ctypes.data,
-            len(self._holes), 0,
+            self._scratch.ctypes.data, len(self._scratch) if RUN.has_room else 0, self._bounds.packed_size,
+            self._bounds.packed_records, self._bounds.frame_records, self._bounds.packed_ratio, 0, self._secrets,
+            self._packs_records, self._holes.ctypes.data, len(self._holes), 0,
             self.text.ctypes.data + self._filled,
             len(self.text) - self._filled,
             written.ends.ctypes.data, written.outcomes.ctypes.data, written.reports.ctypes.data,
         )  # fmt: skip
         count = _json()(ctypes.byref(call))
+        RUN.take(0, int(call.expanded))
         return count, int(call.hole_count)
 
 

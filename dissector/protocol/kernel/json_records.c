@@ -197,6 +197,7 @@ static int write_batch(JsonOut *out, const uint8_t *batch, int64_t size, JsonRec
                         : -1;
     if (plain < 0) return COMPRESSED;
     budget->plain_left -= plain;
+    if (plain > budget->packed_ratio * wire_size) budget->expanded += plain - budget->packed_ratio * wire_size;
     section.data = budget->scratch;
     section.end = plain;
   }

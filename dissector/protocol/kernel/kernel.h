@@ -64,6 +64,8 @@ typedef struct {
   int64_t most_plain; /* limits of one message, as `Limits` has them: bytes that are decompressed in any case, */
   int64_t most_packed; /* records and headers beyond one for each byte, all of them */
   int64_t most_records;
+  int64_t packed_ratio; /* times its size that a section may become without being counted: */
+  int64_t expanded;     /* bytes that sections of the messages that were written became beyond that */
   const KernelSecretMarks *secrets; /* messages with records that may hold one are for the careful way; NULL if none are */
   int64_t packs_records; /* whether `records` fields are packed: their bytes in place of their records */
   KernelJsonHole *holes;

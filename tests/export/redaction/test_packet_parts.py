@@ -7,6 +7,7 @@ from typing import NamedTuple
 from dissector.capture_session import Capture
 from dissector.export.redaction.frames import Redactor
 from dissector.export.redaction.packets import MAX_PAYLOAD, redacted_packets
+from dissector.export.redaction.rows import RedactedFrames
 from tests.cases import cases
 from tests.traffic import ACK, FIN, PSH, RST, SERVER, SYN, Packet, Turn, conversation, ethernet, pcap, request, response
 
@@ -33,7 +34,8 @@ def parts(folder: Path, packets: list[Packet], rows: list[int], *, snaplen: int 
     with Capture([str(path)]) as capture:
         list(capture.read())
         found = []
-        for packet in redacted_packets(capture, rows, Redactor()):
+        redactor = Redactor()
+        for packet in redacted_packets(capture, rows, RedactedFrames(capture, redactor), redactor.addresses):
             ports, seq, ack, offset, flags = struct.unpack_from(">IIIBB", packet.data, 34)
             head = 34 + (offset >> 4) * 4
             found.append(

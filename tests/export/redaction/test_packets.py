@@ -15,6 +15,7 @@ from dissector.exchange.model import Exchange, ExchangeMessage
 from dissector.export.packets import carrying_packets
 from dissector.export.redaction.frames import Redactor
 from dissector.export.redaction.packets import redacted_packets
+from dissector.export.redaction.rows import RedactedFrames
 from dissector.protocol.tree import Node
 from tests.conftest import CAPTURES, PCAPS, SOME_BUNDLED
 from tests.export.redaction.secrets import KEPT, all_bytes, messages, must_go
@@ -31,7 +32,8 @@ def redacted(source: Path | str, target: Path, rows: list[int] | None = None) ->
         list(capture.read())
         redactor = Redactor()
         chosen = range(len(capture)) if rows is None else rows
-        target.write_bytes(b"".join(pcapng(redacted_packets(capture, chosen, redactor), "made for a test")))
+        packets = redacted_packets(capture, chosen, RedactedFrames(capture, redactor), redactor.addresses)
+        target.write_bytes(b"".join(pcapng(packets, "made for a test")))
     return redactor
 
 
@@ -240,4 +242,6 @@ def test_a_capture_of_no_exchange_has_no_packet(tmp_path: Path) -> None:
     source.write_bytes(pcap([ethernet(Segment(True, 1, b"hello"))]))
     with Capture([str(source)]) as capture:
         list(capture.read())
-        assert list(redacted_packets(capture, range(len(capture)), Redactor())) == []
+        redactor = Redactor()
+        frames = RedactedFrames(capture, redactor)
+        assert list(redacted_packets(capture, range(len(capture)), frames, redactor.addresses)) == []

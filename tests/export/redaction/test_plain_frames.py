@@ -1,0 +1,151 @@
+"""Frames redacted without a tree are, byte for byte, those redacted by their trees, and teach the same names."""
+
+from collections import Counter
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+
+import dissector
+from dissector.bulk.message_texts import MessageTexts
+from dissector.capture_session import Capture
+from dissector.export.redaction.frames import Redactor
+from dissector.export.redaction.plain_frames import PlainFrames
+from dissector.export.redaction.rows import FrameSide, RedactedFrames
+from dissector.protocol.records.from_json import records_bytes
+from dissector.protocol.schema.api_keys import ApiKey
+from tests.cases import cases
+from tests.conftest import PCAPS
+from tests.traffic import Turn, capture_of, conversation
+
+RECORDINGS: Final = (
+    "java.pcapng", "java-transactions.pcapng", "java-share.pcapng", "java-admin.pcapng", "java-sasl-plain.pcapng",
+    "kraft-quorum.pcapng", "librdkafka-pipelined.pcapng", "kafka-python-as-0.9.pcapng", "sarama-2.3.0.pcapng",
+    "two-brokers.pcapng", "trouble-stuck-fetch.pcapng", "encoder.pcapng",
+)  # fmt: skip
+NAME: Final = int.from_bytes(b"name", "big")
+
+
+@dataclass
+class Result:
+    """What became of a capture."""
+
+    frames: list[bytes]
+    names: list[str]
+    """What is left of the redactor: the names that it learned, and their pseudonyms."""
+    plain: Counter[bool] = field(default_factory=Counter)
+    """How many frames were redacted without a tree."""
+
+
+def redacted(path: str, monkeypatch: pytest.MonkeyPatch, *, by_tree: bool) -> Result:
+    """Redact all frames of a capture, each of them in its turn."""
+    found = Result([], [])
+    plain_redacted = PlainFrames.redacted
+
+    def counted(frames: PlainFrames, message: MessageTexts) -> bytes | None:
+        made = plain_redacted(frames, message)
+        found.plain[made is not None] += 1
+        return made
+
+    with Capture([path]) as capture, monkeypatch.context() as patch:
+        list(capture.read())
+        patch.setattr(PlainFrames, "redacted", counted)
+        if by_tree:
+            patch.setattr(PlainFrames, "learn", lambda *_: False)
+            patch.setattr(PlainFrames, "redacted", lambda *_: None)
+        redactor = Redactor()
+        frames = RedactedFrames(capture, redactor)
+        frames.learn(range(len(capture)))
+        sides = [
+            FrameSide(row, span.of_client, span.size)
+            for row in range(len(capture))
+            for span in capture.frames.spans(row)
+        ]
+        found.frames = list(frames.contents(sides))
+        learned = redactor.remnants._names  # what it says of bytes is seen only where there is a piece of a name
+        found.names = [f"{len(learned)} {hash(frozenset(learned))}", repr(vars(redactor.names)), str(redactor.lost)]
+    return found
+
+
+@cases("name", RECORDINGS)
+def test_recordings(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    plain = redacted(str(PCAPS / name), monkeypatch, by_tree=False)
+    tree = redacted(str(PCAPS / name), monkeypatch, by_tree=True)
+    assert plain.frames == tree.frames
+    assert plain.names == tree.names
+
+
+def test_ordinary_traffic_needs_no_trees(monkeypatch: pytest.MonkeyPatch) -> None:
+    plain = redacted(str(PCAPS / "librdkafka-pipelined.pcapng"), monkeypatch, by_tree=False)
+    assert plain.plain[True] >= 0.95 * len(plain.frames)
+
+
+def record(value: str | None, key: str | None = None, headers: dict[str, str | None] | None = None) -> dict[str, Any]:
+    """A record; texts become bytes."""
+    return {
+        "offset": 0, "timestamp": 1_790_000_000_000, "key": key and key.encode().hex(),
+        "value": value and value.encode().hex(),
+        "headers": [{"key": name, "value": each and each.encode().hex()} for name, each in (headers or {}).items()],
+    }  # fmt: skip
+
+
+def produced(
+    tmp_path: Path, records: list[dict[str, Any]], *, codec: int = 0, topic: str = "payments", **batch: int
+) -> str:
+    """A capture with one Produce of a batch."""
+    for number, each in enumerate(records):
+        each["offset"] = number
+    made = records_bytes({"batches": [
+        {"base_offset": 0, "magic": 2, "attributes": codec, "base_timestamp": 1_790_000_000_000, "records": records,
+         **batch}
+    ]})  # fmt: skip
+    data = [{"name": topic, "partition_data": [{"index": 0, "records": made}]}]
+    asked = dissector.encode_request("Produce", 9, {"acks": -1, "topic_data": data}, correlation_id=7, client_id="me")
+    response = dissector.encode_response("Produce", 9, {"responses": []}, correlation_id=7)
+    return capture_of(tmp_path, conversation([Turn(True, asked), Turn(False, response)]))
+
+
+RECORDS: Final = [
+    record("value of a record " * 20, "key-of-it"), record(None, None), record("", ""),
+    record("x", headers={"trace": "abcdefgh", "empty": None, "": "y", "other": ""}),
+]  # fmt: skip
+
+
+@cases("codec", range(5))
+def test_codecs(codec: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = produced(tmp_path, [dict(each) for each in RECORDS], codec=codec)
+    plain, tree = (redacted(path, monkeypatch, by_tree=by_tree) for by_tree in (False, True))
+    assert plain.frames == tree.frames
+    assert plain.names == tree.names
+    assert plain.plain[True] == 2
+    assert not any(word in b"".join(plain.frames) for word in (b"payments", b"value", b"key-of", b"trace", b"abcd"))
+
+
+@cases(("records", "fields"), [
+    ([record("v")], {"topic": "__consumer_offsets"}),
+    ([record("v")], {"attributes": 0x20}),
+    ([record("v", headers={"authorization": "Bearer abcdefgh"})], {}),
+    ([record("v", "name-1")], {"producer_id": NAME << 16}),
+])  # fmt: skip
+def test_what_needs_a_closer_look_is_redacted_by_its_tree(
+    records: list[dict[str, Any]], fields: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = produced(tmp_path, records, **fields)
+    plain, tree = (redacted(path, monkeypatch, by_tree=by_tree) for by_tree in (False, True))
+    assert plain.frames == tree.frames
+    assert plain.plain[True] == 1  # the response
+    assert b"name" not in b"".join(plain.frames)
+
+
+def test_secrets_that_are_shown_are_redacted_by_trees(monkeypatch: pytest.MonkeyPatch) -> None:
+    path = str(PCAPS / "java-sasl-plain.pcapng")
+    with Capture([path], show_secrets=True) as shown, Capture([path]) as masked:
+        frames = []
+        for capture in (shown, masked):
+            list(capture.read())
+            made = RedactedFrames(capture, Redactor())
+            made.learn(range(len(capture)))
+            frames.append(list(made.contents(FrameSide(row, True, 100) for row in range(len(capture)))))
+    assert frames[0] == frames[1]
+    assert ApiKey.SASL_AUTHENTICATE in {int.from_bytes(frame[4:6], "big") for frame in frames[0]}
