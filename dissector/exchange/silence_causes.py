@@ -13,13 +13,13 @@ UNANSWERED_CODE: Final = "unanswered"
 SILENCE_CAUSES: Final = frozenset(
     (
         "oversized-request", "closed-before-request", "unreadable-request", "closed-at-api-versions",
-        "login-required", "version-removed", "suspect-version", "version-not-offered", "closed-in-flight",
+        "login-required", "version-removed", "suspect-version", "closed-in-flight",
         "unacknowledged", "broker-silent",
     )
 )  # fmt: skip
 """Codes of findings of the examination."""
 OF_OPEN_CONNECTIONS: Final = frozenset(("unacknowledged", "broker-silent"))
-"""Those of requests on connections that need not have been closed."""
+"""Those of requests on connections that need not have been closed; the others are causes of a close."""
 
 
 def without_repetition(of_row: list[Finding], examined: Sequence[Finding]) -> list[Finding]:
