@@ -14,6 +14,7 @@ from dissector.core.text import clean
 from dissector.exchange.info_column import error_words
 from dissector.exchange.model import Exchange
 from dissector.exchange.row_findings import ACKS_0, CLOSED
+from dissector.exchange.silence_causes import OF_OPEN_CONNECTIONS, SILENCE_CAUSES
 from dissector.export.packets import EXPORT_COMMENT
 from tui.appearance import Appearance
 from tui.row_view import RowView
@@ -96,7 +97,7 @@ def row_state(exchange: Exchange, *, is_read: bool) -> RowState:
     if exchange.response is None:
         if ACKS_0 in exchange.row_findings:
             return RowState.ONE_WAY
-        return RowState.UNANSWERED if is_read or CLOSED in exchange.row_findings else RowState.WAITING
+        return RowState.UNANSWERED if is_read or _is_closed(exchange) else RowState.WAITING
     return _BY_SEVERITY[severity]
 
 
@@ -110,8 +111,14 @@ def _failed_state(exchange: Exchange) -> RowState:
     if exchange.request is None:
         return RowState.NOT_PENDING
     if exchange.response is None:
-        return RowState.CLOSED if CLOSED in exchange.row_findings else RowState.UNHEARD
+        return RowState.CLOSED if _is_closed(exchange) else RowState.UNHEARD
     return RowState.FAILED
+
+
+def _is_closed(exchange: Exchange) -> bool:
+    """Whether a finding of the row says that its connection was closed before the response."""
+    causes = SILENCE_CAUSES - OF_OPEN_CONNECTIONS
+    return any(each == CLOSED or each.code in causes for each in exchange.row_findings)
 
 
 def alarm_size(exchange: Exchange, state: RowState) -> int:

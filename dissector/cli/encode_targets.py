@@ -10,6 +10,7 @@ from dissector.conversation.turns import MADE_UP_SERVER, made_up_client
 from dissector.core.text import clean, counted
 from dissector.exchange.from_json import REQUEST, RESPONSE, EncodedFrame, frames_of_exchange, integer, token
 from dissector.exchange.row_findings import MAY_WAIT, UNANSWERED
+from dissector.exchange.silence_causes import OF_OPEN_CONNECTIONS
 from dissector.protocol.wire import EncodeError
 
 Line = Mapping[str, object]
@@ -159,8 +160,7 @@ def _direction(line: Line) -> str:
 
 def _is_open(line: Line) -> bool:
     """Return whether a finding says that a response was still pending when the capture ended."""
-    findings = line.get("findings")
-    messages = (
-        [each.get("message") for each in findings if isinstance(each, dict)] if isinstance(findings, list) else []
-    )
-    return any(open_one.message in messages for open_one in (UNANSWERED, MAY_WAIT))
+    of_line = line.get("findings")
+    findings = [each for each in of_line if isinstance(each, dict)] if isinstance(of_line, list) else []
+    messages = (UNANSWERED.message, MAY_WAIT.message)
+    return any(each.get("message") in messages or each.get("code") in OF_OPEN_CONNECTIONS for each in findings)

@@ -66,11 +66,18 @@ class Limits:
     of a network card are captured in parallel, an acknowledgement may come before its bytes."""
 
     late_packets: int = 65_536
-    """The same, and that of `out_of_order_packets`, for a capture that does not grow: captures of several points are
-    merged by clocks that differ, and queues of a card lag. Bytes that are in the file are taken."""
+    """How many later packets of the capture a hole may wait in both cases, as long as it may be filled late: captures
+    of several points are merged by clocks that differ, and queues of a card lag. Bytes that are in the file are
+    taken."""
+
+    late_ns: int = 2_000_000_000
+    """How long a hole waits at most, by the clock of a capture that grows, once it has waited for the packets above: so
+    long the rows of a connection come late that lost bytes. Queues and links that are captured in parallel differ by
+    milliseconds."""
 
     losses: int = 3
-    """Holes of a direction that waited for so long in vain. From then on they wait as in a capture that grows."""
+    """Holes of a direction that waited for so long in vain. From then on they wait for `acknowledged_packets` and
+    `out_of_order_packets` alone."""
 
     retransmissions: int = 100_000
     """Retransmitted and delayed stretches of streams that are recorded; the others are counted."""

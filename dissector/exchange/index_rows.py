@@ -13,6 +13,7 @@ from dissector.core.arrays import Bool, Int64
 from dissector.core.finding import Finding
 from dissector.exchange.connection_facts import ConnectionFacts
 from dissector.exchange.message_question import Answers, AnswersQuestions, MessageQuestion
+from dissector.exchange.silence_causes import SILENCE_CAUSES, UNANSWERED_CODE
 from dissector.index.exchange_table import KIND_NAMES, NO_FRAME, RowKind
 from dissector.index.indexer import Indexer
 from dissector.tls.session import TlsSession
@@ -359,11 +360,15 @@ class IndexRows:
         return unexamined
 
     def findings(self) -> RowValueSets:
-        """The codes of findings."""
-        summaries = (self._message_summaries, self._cross_message_summaries)
-        return RowValueSets(
-            tuple((numbers, [each.codes for each in values]) for numbers, values in summaries), self._is_unexamined
-        )
+        """The codes of findings. Of rows with a cause of their silence, `unanswered` is none (`silence_causes`)."""
+        numbers, values = self._message_summaries
+        examined, of_examination = self._cross_message_summaries
+        codes = [frozenset(each.codes) for each in values]
+        says_why = np.array([not SILENCE_CAUSES.isdisjoint(each.codes) for each in of_examination], np.bool_)
+        of_rows = numbers + len(codes) * says_why[examined]
+        codes += [each - {UNANSWERED_CODE} for each in codes]
+        sets = (of_rows, codes), (examined, [each.codes for each in of_examination])
+        return RowValueSets(sets, self._is_unexamined)
 
     def severity(self) -> RowValues:
         """The worst severity's place in `Severity`."""

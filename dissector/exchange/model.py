@@ -8,6 +8,7 @@ from typing import Final, NamedTuple
 from dissector.core.finding import Finding, Severity
 from dissector.exchange.connection_facts import NO_LOOKUP, ConnectionFacts
 from dissector.exchange.finding_words import marked, with_words
+from dissector.exchange.silence_causes import without_repetition
 from dissector.protocol.embedded.context import EMPTY_CONTEXT, DecodingContext
 from dissector.protocol.embedded.secrets import annotate_secrets
 from dissector.protocol.embedded.values import RecordsDecoder, with_annotations, with_decoded
@@ -300,11 +301,12 @@ class Exchange:
         self.fields, self._describe = row, None
 
     def mark(self, findings: list[Finding]) -> None:
-        """Add findings of the examination to the row's, and to its info column (`finding_words`)."""
-        row = self.row
-        self.row_findings.extend(findings)
+        """Add findings of the examination to the row's, and to its info column (`finding_words`). What they say better
+        goes."""
+        row, before = self.row, self.row_findings
+        self._row_findings = [*without_repetition(before, findings), *findings]
         self._own_info = row.info
-        words = with_words(marked(row.info, findings), self.row_findings)
+        words = with_words(marked(row.info, findings), [*before, *findings])
         self.row = row._replace(info=words, severity=worst(self.findings))
 
     @property

@@ -9,6 +9,7 @@ from dissector.core.text import counted
 from dissector.detection.other_protocols import OtherProtocol
 from dissector.detection.tls_alerts import NO_ALERT, alert_name
 from dissector.exchange.model import ExchangeMessage
+from dissector.exchange.silence_causes import UNANSWERED_CODE
 from dissector.index.exchange_table import RowKind
 from dissector.index.frame_table import FrameTable
 from dissector.protocol.schema.api_groups import WAITING
@@ -22,11 +23,13 @@ ORPHAN_OF_WHOLE: Final = Finding(
 )  # fmt: skip
 NOT_PENDING: Final = "response-not-pending"
 """The code of a response that the broker sent to no request, on a connection of which nothing is missing."""
-UNANSWERED: Final = Finding("unanswered", Severity.WARNING, "no response in this capture", "request")
+UNANSWERED: Final = Finding(UNANSWERED_CODE, Severity.NOTE, "no response in this capture", "request")
+"""A state of the row, and a note: a cause that several rows show is one finding, at one of them, with its number."""
 MAY_WAIT: Final = Finding(
-    "unanswered", Severity.NOTE, f"{UNANSWERED.message}: it may wait, for records or for others", "request"
+    UNANSWERED_CODE, Severity.NOTE, f"{UNANSWERED.message}: it may wait, for records or for others", "request"
 )
-CLOSED: Final = Finding("unanswered", Severity.WARNING, "no response before the connection was closed", "request")
+CLOSED: Final = Finding(UNANSWERED_CODE, Severity.NOTE, "no response before the connection was closed", "request")
+NO_RESPONSE: Final = (UNANSWERED, MAY_WAIT, CLOSED)
 CUT_SHORT: Final = Finding(
     "cut-short", Severity.ERROR, "the connection was closed before the response was whole", "response"
 )

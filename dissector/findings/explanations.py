@@ -26,11 +26,13 @@ OF_EXCHANGES: Final = (
         "(retry.backoff.ms) and refreshes its metadata.",
     ),
     Explanation(
-        "unanswered", "No response", WARNING,
-        "The capture has no response to this request.",
+        "unanswered", "No response", NOTE,
+        "The capture has no response to this request. It is what became of the row, and a note on each: why so is a "
+        "finding of its own, once for all requests with the same cause (closed-in-flight, broker-silent and others), "
+        "which stands in place of this one where it is on the same row.",
         "The request was still being processed when the capture ended or the connection was closed, the capture lost "
         "the response, or the broker never responded: it closes the connection if it can't read a request.",
-        "At the end of a capture it is normal, and only a note for APIs whose response may wait: a Fetch waits for "
+        "At the end of a capture it is normal, most of all for APIs whose response may wait: a Fetch waits for "
         "records, a JoinGroup for other members. Otherwise look at what ended the connection, and at the client's "
         "request.timeout.ms. A consumer that closes normally leaves a Fetch without a response.",
     ),

@@ -4,6 +4,7 @@ from typing import Final
 
 from dissector.findings.detectors.batches import TinyBatches, UncompressedBatches
 from dissector.findings.detectors.bootstrapping import AdvertisedLoopback, ReconnectStorm
+from dissector.findings.detectors.broker_silent import BrokerSilent
 from dissector.findings.detectors.captured_twice import CapturedTwice
 from dissector.findings.detectors.closed_connections import (
     ClosedAtApiVersions,
@@ -37,6 +38,7 @@ DETECTORS: Final[tuple[type[FindingDetector | MessageDetector], ...]] = (
     OutOfOrderResponse,
     Slow,
     Unacknowledged,
+    BrokerSilent,
     HeldTail,
     CapturedTwice,
     ClosedInFlight,

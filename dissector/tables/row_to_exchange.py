@@ -18,6 +18,7 @@ from dissector.core.json_text import dumps
 from dissector.exchange.finding_words import marked, with_words
 from dissector.exchange.from_json import frames_of_exchange, token
 from dissector.exchange.model import STORED, UNKNOWN_API, Exchange, ExchangeMessage, ExchangeRow, worst
+from dissector.exchange.row_findings import NO_RESPONSE
 from dissector.exchange.to_json import PARTIAL_BYTES
 from dissector.findings.registry import EXAMINATION_CODES
 from dissector.protocol.embedded.context import DecodingContext
@@ -118,7 +119,7 @@ def _exchange_of_row(cells: Cells) -> Exchange:
         cells["client_id"], cells["request_size"], cells["response_size"], cells["latency_ns"],
         cells.get("request_transfer_ns"), cells.get("wait_ns"), cells.get("response_transfer_ns"),
         None if kind in STORED else cells["packet"], cells.get("response_packet"),
-        with_words(marked(cells["info"] or "", marks), findings), worst(findings),
+        with_words(marked(cells["info"] or "", marks), [*findings, *NO_RESPONSE]), worst(findings),
     )  # fmt: skip
     if "rest" not in cells:  # a row without its body
         return TableExchange(row, cells["api_key"], None, None, findings)

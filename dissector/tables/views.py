@@ -12,6 +12,7 @@ from typing import Final, NamedTuple
 
 import pyarrow as pa
 
+from dissector.exchange.silence_causes import SILENCE_CAUSES, UNANSWERED_CODE
 from dissector.tables.arrow_types import arrow_type
 from dissector.tables.delta_log import CAPTURES
 from dissector.tables.engine import DuckDbDialect
@@ -61,10 +62,15 @@ def statements(seen: Snapshot, engine: ViewEngine) -> Iterator[str]:
 
 
 def current_findings() -> str:
-    """Return a query of the findings that no later row replaces."""
-    same = " AND ".join(f"f.{name} = r.{name}" for name in (*ROW_KEY, "code", "path"))
+    """Return a query of the findings that no later row replaces, and that no other of their row says better
+    (`dissector.exchange.silence_causes`)."""
+    same_row = [f"f.{name} = r.{name}" for name in ROW_KEY]
+    same = " AND ".join([*same_row, "f.code = r.code", "f.path = r.path"])
     replaced = f"SELECT 1 FROM {ALL_FINDINGS} r WHERE {same} AND r.replaces = f.message"
-    return f"SELECT * FROM {ALL_FINDINGS} f WHERE NOT EXISTS ({replaced})"
+    causes = ", ".join(f"'{code}'" for code in sorted(SILENCE_CAUSES))
+    says_why = f"f.code = '{UNANSWERED_CODE}' AND {' AND '.join(same_row)} AND r.code IN ({causes})"
+    said = f"SELECT 1 FROM {ALL_FINDINGS} r WHERE {says_why}"
+    return f"SELECT * FROM {ALL_FINDINGS} f WHERE NOT EXISTS ({replaced}) AND NOT EXISTS ({said})"
 
 
 def _no_rows(table: TableSchema, type_of: Callable[[str], str]) -> str:

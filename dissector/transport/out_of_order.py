@@ -4,9 +4,11 @@ Invariants:
   * what is delivered tiles the stream, in order, without overlap;
   * a byte, once seen, never changes: of two copies the first one captured wins (RFC 9293, 3.10.7.4);
   * a hole becomes a gap `limits.acknowledged_packets` after the peer acknowledged its bytes, when nothing was delivered
-    for `limits.out_of_order_packets`, or when `limits.out_of_order_bytes` are held back. All are counted in packets and
-    bytes of the capture, so batches make no difference. A `patient` direction, of a file, waits for
-    `limits.late_packets` in both cases, until `limits.losses` holes waited in vain;
+    for `limits.out_of_order_packets`, or when `limits.out_of_order_bytes` are held back. In the first two cases it
+    waits for longer, as a capture may have bytes far behind their acknowledgement: for `limits.late_packets`, or in a
+    capture that grows, where somebody waits for the rows, until the capture's clock has moved on by `limits.late_ns` as
+    well (`capture_clock`), whichever comes first. Once `limits.losses` holes of a direction waited in vain, it waits no
+    longer. All are counted in packets, bytes and time of the capture, so batches make no difference;
   * along the stream, time and packet number never decrease: a piece that came too early gets those of the piece that it
     had to wait for. Bytes that the capture has behind their acknowledgement were not late for the peer: they get time
     and packet of what follows them.
@@ -59,8 +61,8 @@ def _end(piece: StreamPiece) -> int:
 class OutOfOrderDirection:
     """Puts segments of one direction in order. `position` is the stream offset of the next byte to deliver."""
 
-    def __init__(self, expected: int, position: int, limits: Limits, losses: int | None = None) -> None:
-        """`losses` are the holes that waited in vain, of a patient direction."""
+    def __init__(self, expected: int, position: int, limits: Limits, losses: int = 0) -> None:
+        """`losses` are the holes that waited in vain so far."""
         self._limits = limits
         self.losses = losses
         self._held: list[StreamPiece] = []
@@ -88,9 +90,10 @@ class OutOfOrderDirection:
         """Whether something is held back."""
         return bool(self._held or self._fin or self._stray_segments)
 
-    def feed(self, seq: int, piece: StreamPiece) -> list[StreamPiece]:
-        """Add a segment with bytes, whose `start` is unknown yet; return what is delivered."""
-        out = self.advance_to(piece.packet)
+    def feed(self, seq: int, piece: StreamPiece, recent: int = 0) -> list[StreamPiece]:
+        """Add a segment with bytes, whose `start` is unknown yet; return what is delivered. `recent` is that of
+        `advance_to`."""
+        out = self.advance_to(piece.packet, recent)
         distance = ((seq - self.expected + HALF) & MASK) - HALF
         if not -LARGEST_WINDOW <= distance <= LARGEST_WINDOW:
             return out + self._stray(seq, piece)
@@ -99,8 +102,7 @@ class OutOfOrderDirection:
         self._record_retransmission(piece)
         if (first := self._first()) is not None and self._is_acknowledged(piece.end) and piece.start < first.start:
             piece = piece._replace(time_ns=first.time_ns, packet=first.packet)
-            if self.losses is not None:
-                self.losses = 0
+            self.losses = 0
         if piece.end <= self.position:
             return out
         before, behind = self.position, self._held[0] if self._held else None
@@ -111,9 +113,7 @@ class OutOfOrderDirection:
         out += self._drain()
         if behind is not None and self.position > behind.start:
             self.retransmissions.append((before, self.position, piece.time_ns, behind.time_ns))
-        while self._held_bytes > self._limits.out_of_order_bytes or len(self._held) > self._patience(
-            self._limits.out_of_order_packets
-        ):
+        while self._held_bytes > self._limits.out_of_order_bytes or len(self._held) > self._most_held:
             out += self._lose()
         return out
 
@@ -126,9 +126,9 @@ class OutOfOrderDirection:
         if piece.start < self.position and not (piece.size == 1 and piece.end == self.position):
             self.retransmissions.append((piece.start, min(piece.end, self.position), piece.time_ns, SEEN))
 
-    def end(self, seq: int, time_ns: int, packet: int) -> list[StreamPiece]:
-        """Add a FIN at `seq`: bytes before it that never come are a gap."""
-        out = self.advance_to(packet)
+    def end(self, seq: int, time_ns: int, packet: int, recent: int = 0) -> list[StreamPiece]:
+        """Add a FIN at `seq`: bytes before it that never come are a gap. `recent` is that of `advance_to`."""
+        out = self.advance_to(packet, recent)
         distance = ((seq - self.expected + HALF) & MASK) - HALF
         if 0 < distance <= LARGEST_WINDOW and self._fin is None:
             if not self._held:
@@ -151,29 +151,44 @@ class OutOfOrderDirection:
         """All that is held: bytes behind a hole, and segments out of the window."""
         return [*self._held, *(piece for _, piece in self._stray_segments)]
 
-    def advance_to(self, packet: int) -> list[StreamPiece]:
-        """Turn holes into gaps that have waited long enough when the capture comes to `packet`."""
+    def advance_to(self, packet: int, recent: int = 0) -> list[StreamPiece]:
+        """Turn holes into gaps that have waited long enough when the capture comes to `packet`. A hole that may be
+        filled late has so only if it waits since before `recent`."""
         out: list[StreamPiece] = []
-        while self._acks and packet - self._acks[0][0] > self._patience(self._limits.acknowledged_packets):
+        while self._acks and self._has_waited(self._acks[0][0], packet, self._limits.acknowledged_packets, recent):
             _, offset = self._acks.popleft()
             while (first := self._first()) is not None and first.start <= offset:
                 out += self._lose()
-        while self._first() is not None and packet - self._hole_packet > self._patience(
-            self._limits.out_of_order_packets
+        while self._first() is not None and self._has_waited(
+            self._hole_packet, packet, self._limits.out_of_order_packets, recent
         ):
             out += self._lose()
         return out
 
-    def _patience(self, packets: int) -> int:
-        """For how many packets a hole waits, where `packets` are those of a capture that grows."""
-        if self.losses is None or self.losses >= self._limits.losses:
-            return packets
-        return max(packets, self._limits.late_packets)
+    def may_be_over(self, recent: int) -> bool:
+        """Whether `advance_to` may turn a hole into a gap; cheap, as thousands of directions may have one."""
+        since = min(self._acks[0][0], self._hole_packet) if self._acks else self._hole_packet
+        return since < recent or not self._is_patient
+
+    @property
+    def _is_patient(self) -> bool:
+        """Whether holes of this direction may be filled late: not too many waited in vain."""
+        return self.losses < self._limits.losses
+
+    def _has_waited(self, since: int, packet: int, packets: int, recent: int) -> bool:
+        """Whether a hole has waited long enough: for so many packets, and if it may be filled late, since before
+        `recent`."""
+        return packet - since > packets and (since < recent or not self._is_patient)
+
+    @property
+    def _most_held(self) -> int:
+        """How many pieces may be held."""
+        few = self._limits.out_of_order_packets
+        return max(few, self._limits.late_packets) if self._is_patient else few
 
     def _lose(self) -> list[StreamPiece]:
         """Turn the first hole into a gap, as it waited for long enough."""
-        if self.losses is not None:
-            self.losses += 1
+        self.losses += 1
         return self._declare_gap()
 
     def finish(self) -> list[StreamPiece]:

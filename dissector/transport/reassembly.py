@@ -20,6 +20,7 @@ from dissector.core.arrays import Int64
 from dissector.core.batches import NOWHERE, RunBatch, RunKind, SegmentBatch
 from dissector.core.columns import Column, unique
 from dissector.core.limits import Limits
+from dissector.transport.capture_clock import CaptureClock
 from dissector.transport.connection_table import ACK, FIN, RST, SYN
 from dissector.transport.in_order import NOT_STARTED, ExpectedSequence, in_order, joined_runs, run_batch
 from dissector.transport.out_of_order import MASK, OutOfOrderDirection, StreamPiece
@@ -41,9 +42,9 @@ class Reassembler:
     def __init__(
         self, limits: Limits, ignored: Counter[str], retransmissions: Retransmissions, *, is_patient: bool = False
     ) -> None:
-        """It `is_patient` in a capture that does not grow: late bytes are waited for."""
+        """It `is_patient` in a capture that does not grow: late bytes are waited for, however long they take."""
         self._limits = limits
-        self._is_patient = is_patient
+        self._clock = None if is_patient else CaptureClock(limits.late_ns)
         self._losses = Column(np.int32)
         """By direction: the holes that waited in vain."""
         self._ignored = ignored
@@ -62,6 +63,8 @@ class Reassembler:
         rows = rows[np.argsort(segments.direction[rows], kind="stable")]
         self._expected.grow((int(segments.direction.max()) | 1) + 1)
         self._losses.grow((int(segments.direction.max()) | 1) + 1)
+        if self._clock is not None:
+            self._clock.feed(segments.packet, segments.time_ns)
         self._expected.begin(segments, rows)
         parts = []
         waiting = list(self._out_of_order)
@@ -112,26 +115,37 @@ class Reassembler:
         acks = acks[np.argsort(segments.direction[acks], kind="stable")]
         ack_directions = segments.direction[acks]
         directions = segments.direction[rows]
-        now = int(segments.packet[-1]) + 1
+        recent = self._first_recent(segments)
+        now, last = int(segments.packet[-1]) + 1, int(recent[-1])
         parts = []
+        have_rows = {*unique(directions).tolist(), *(unique(ack_directions) ^ 1).tolist()}
         for direction in sorted({*unique(directions).tolist(), *waiting}):
+            if direction not in have_rows and not self._out_of_order[direction].may_be_over(last):
+                continue
             own_rows = rows[slice(*np.searchsorted(directions, [direction, direction + 1]))]
             peer_rows = acks[slice(*np.searchsorted(ack_directions, [direction ^ 1, (direction ^ 1) + 1]))]
             if len(own_rows) or len(peer_rows):
-                parts += self._direction(segments, direction, own_rows, peer_rows)
+                parts += self._direction(segments, direction, own_rows, peer_rows, recent)
             state = self._out_of_order.get(direction)
             if state is not None:
-                parts.append(run_batch([(direction, piece) for piece in state.advance_to(now)]))
+                parts.append(run_batch([(direction, piece) for piece in state.advance_to(now, last)]))
                 self._keep(direction, state)
         return parts
 
-    def _direction(self, segments: SegmentBatch, direction: int, rows: Int64, peer_rows: Int64) -> list[RunBatch]:
+    def _first_recent(self, segments: SegmentBatch) -> Int64:
+        """Return for each segment the first packet since which a hole has not waited too long when it comes."""
+        recent = segments.packet - self._limits.late_packets
+        return recent if self._clock is None else np.maximum(recent, self._clock.first_recent(segments.packet))
+
+    def _direction(
+        self, segments: SegmentBatch, direction: int, rows: Int64, peer_rows: Int64, recent: Int64
+    ) -> list[RunBatch]:
         """Reassemble one direction's rows: one by one while there is a hole, in columns where there is none."""
         parts = []
         none = np.zeros(0, np.int64)
         least = 0
         while len(rows) or direction in self._out_of_order:
-            count, pieces = self._one_by_one(segments, direction, rows, peer_rows, least)
+            count, pieces = self._one_by_one(segments, direction, rows, peer_rows, recent, least)
             parts.append(run_batch([(direction, piece) for piece in pieces]))
             rows = rows[count:]
             if not len(rows):
@@ -145,14 +159,13 @@ class Reassembler:
         return parts
 
     def _one_by_one(
-        self, segments: SegmentBatch, direction: int, rows: Int64, peer_rows: Int64, least: int
+        self, segments: SegmentBatch, direction: int, rows: Int64, peer_rows: Int64, recent: Int64, least: int
     ) -> tuple[int, list[StreamPiece]]:
         """Process rows until nothing is held back, at least `least`. Return how many, and what is delivered."""
         state = self._out_of_order.get(direction)
         if state is None:
             expected, position = self._expected.at(direction)
-            losses = int(self._losses.values[direction]) if self._is_patient else None
-            state = OutOfOrderDirection(expected, position, self._limits, losses)
+            state = OutOfOrderDirection(expected, position, self._limits, int(self._losses.values[direction]))
         upto = len(rows)
         acks = _Acks(
             segments,
@@ -161,7 +174,7 @@ class Reassembler:
         out: list[StreamPiece] = []
         for count in range(0, len(rows), ROWS_ONE_BY_ONE):
             part = rows[count : count + ROWS_ONE_BY_ONE]
-            for number, values in enumerate(_values(segments, part), count + 1):
+            for number, values in enumerate(_values(segments, recent, part), count + 1):
                 acks.pass_on(state, values[0])
                 out += _take(state, *values[1:])
                 if number >= least and not state.is_pending:
@@ -178,7 +191,7 @@ class Reassembler:
     def _keep(self, direction: int, state: OutOfOrderDirection) -> None:
         """Store the position of a direction; drop its state where nothing is held back."""
         self._expected.move(direction, state.expected, state.position)
-        self._losses.values[direction] = state.losses or 0
+        self._losses.values[direction] = state.losses
         if state.is_pending:
             self._out_of_order[direction] = state
         else:
@@ -211,22 +224,24 @@ class _Acks:
         self._at = upto
 
 
-def _values(segments: SegmentBatch, rows: Int64) -> "zip[tuple[int, ...]]":
+def _values(segments: SegmentBatch, recent: Int64, rows: Int64) -> "zip[tuple[int, ...]]":
     columns = (segments.seq, segments.flags, segments.size, segments.missing, segments.address,
-               segments.time_ns, segments.packet)  # fmt: skip
+               segments.time_ns, segments.packet, recent)  # fmt: skip
     return zip(rows.tolist(), *(column[rows].tolist() for column in columns), strict=True)
 
 
 def _take(
-    state: OutOfOrderDirection, seq: int, flags: int, size: int, missing: int, address: int, time_ns: int, packet: int
-) -> list[StreamPiece]:
+    state: OutOfOrderDirection, seq: int, flags: int, size: int, missing: int, address: int, time_ns: int, packet: int,
+    recent: int,
+) -> list[StreamPiece]:  # fmt: skip
     """Add one segment: its bytes, the bytes that the snap length cut off, its FIN."""
     seq = (seq + (flags & SYN != 0)) & MASK
     out: list[StreamPiece] = []
     if size:
-        out += state.feed(seq, StreamPiece(0, size, RunKind.DATA, address, time_ns, packet))
+        out += state.feed(seq, StreamPiece(0, size, RunKind.DATA, address, time_ns, packet), recent)
     if missing:
-        out += state.feed((seq + size) & MASK, StreamPiece(0, missing, RunKind.TRUNCATED, NOWHERE, time_ns, packet))
+        cut_off = StreamPiece(0, missing, RunKind.TRUNCATED, NOWHERE, time_ns, packet)
+        out += state.feed((seq + size) & MASK, cut_off, recent)
     if flags & FIN:
-        out += state.end((seq + size + missing) & MASK, time_ns, packet)
+        out += state.end((seq + size + missing) & MASK, time_ns, packet, recent)
     return out

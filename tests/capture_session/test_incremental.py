@@ -19,6 +19,7 @@ from dissector.core.object_graph import Nodes
 from dissector.core.store import Store
 from dissector.exchange.to_json import exchange_object
 from tests.conftest import CAPTURES, PCAPS, costly, some_bundled
+from tests.networks import one_connection
 from tests.traffic import conversation, ethernet, exchanges
 
 Row = tuple[int, int, str]
@@ -194,3 +195,18 @@ def test_findings_are_those_of_a_capture_that_grows(path: Path) -> None:
             found += [(packet, shown[row].code) for row, packet in begins if row in shown]
             state = None if is_last else capture.incremental.checkpoint()
     assert sorted(found) == whole
+
+
+def test_segments_that_wait_for_a_late_one_are_in_checkpoints() -> None:
+    """A request comes 300 packets behind its acknowledgement, in another piece of the capture."""
+    one = one_connection(40001, [1] * 200, pipelined=1, segment=1400, isn=(1000, 5000))
+    at = [n for n, packet in enumerate(one.packets) if packet.payload and packet.from_client][5]
+    late = [*one.packets[:at], *one.packets[at + 1 : at + 300], one.packets[at], *one.packets[at + 300 :]]
+    blocks = [
+        Block(n, np.array([[n], [n * 1_000_000], [len(data)], [len(data)], [1]], "<i8").tobytes(), data)
+        for n, data in enumerate(map(ethernet, late))
+    ]
+    whole = at_once(blocks)
+    assert len(whole) == 200
+    for cuts in ([at + 1], [at + 150], [at + 2, at + 100, at + 298, at + 301]):
+        assert carried(blocks, cuts, taking=True)[0] == whole

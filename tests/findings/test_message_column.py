@@ -15,6 +15,7 @@ from dissector.capture_session import Capture
 from dissector.core.finding import Severity
 from dissector.exchange.message_subjects import ERROR
 from dissector.exchange.model import Exchange
+from dissector.exchange.silence_causes import SILENCE_CAUSES, UNANSWERED_CODE
 from dissector.filter import parse
 from dissector.filter.column_evaluation import OPEN, YES
 from dissector.filter.selection import evaluate_index
@@ -52,7 +53,8 @@ def kept(capture: Capture) -> list[FindingSummary | None]:
     row_summary: list[FindingSummary | None] = [None] * entries
     for number, other in zip(numbers.tolist(), others.tolist(), strict=True):
         one, two = own[number], several[other]
-        both = FindingSummary(one.codes | two.codes, max(one.severity, two.severity), one.errors)
+        own_codes = one.codes if SILENCE_CAUSES.isdisjoint(two.codes) else one.codes - {UNANSWERED_CODE}
+        both = FindingSummary(own_codes | two.codes, max(one.severity, two.severity), one.errors)
         row_summary.append(both if number else None)
     return row_summary
 

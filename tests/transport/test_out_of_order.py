@@ -13,6 +13,8 @@ from tests.transport.reading import batch, read
 DATA = bytes_without_mark(100)
 PACKETS = conversation([Turn(True, DATA)], segment=10)
 """SYN, SYN|ACK, then ten segments of ten bytes."""
+AT_ONCE = replace(DEFAULT, losses=0)
+"""Holes wait for packets alone, as those of a direction do that waited in vain for late bytes."""
 OUT_OF_WINDOW = "TCP sequence number that cannot be"
 
 
@@ -43,30 +45,31 @@ def test_an_acknowledged_hole_is_a_gap_after_its_grace_and_not_before() -> None:
     grace = DEFAULT.acknowledged_packets
     acked = [Packet(False, 5001, b"", ACK, 1101)]
     late = [*PACKETS[:3], *PACKETS[4:], *acked]
-    assert read([*late, *idle(grace - 1), PACKETS[3]]).streams == {0: DATA}
-    gone = read([*late, *idle(grace + 1), PACKETS[3]])
+    assert read([*late, *idle(grace - 1), PACKETS[3]], limits=AT_ONCE).streams == {0: DATA}
+    gone = read([*late, *idle(grace + 1), PACKETS[3]], limits=AT_ONCE)
     assert gone.streams == {0: DATA[:10] + b"?" * 10 + DATA[20:]}
     assert [run.kind for run in gone.runs].count(RunKind.LOST) == 1
 
 
 def test_a_hole_that_nobody_acknowledged_waits_on() -> None:
     late = [*PACKETS[:3], *PACKETS[4:], *idle(500), PACKETS[3]]
-    assert read(late).streams == {0: DATA}
-    assert b"?" in read(late, limits=replace(DEFAULT, out_of_order_packets=400)).streams[0]
+    assert read(late, limits=AT_ONCE).streams == {0: DATA}
+    assert b"?" in read(late, limits=replace(AT_ONCE, out_of_order_packets=400)).streams[0]
 
 
 def test_a_gap_is_delivered_although_its_direction_sends_no_more() -> None:
     late = [*PACKETS[:3], *PACKETS[4:]]
     for cuts in ([], list(range(200))):
-        assert not read([*late, Packet(False, 5001, b"", ACK, 1101), *idle(100)], cuts=cuts).at_end
-        assert not read([*late, *idle(100)], cuts=cuts, limits=replace(DEFAULT, out_of_order_packets=50)).at_end
-        assert len(read([*late, *idle(100)], cuts=cuts).at_end) == 9
+        acked = [*late, Packet(False, 5001, b"", ACK, 1101), *idle(100)]
+        assert not read(acked, cuts=cuts, limits=AT_ONCE).at_end
+        assert not read([*late, *idle(100)], cuts=cuts, limits=replace(AT_ONCE, out_of_order_packets=50)).at_end
+        assert len(read([*late, *idle(100)], cuts=cuts, limits=AT_ONCE).at_end) == 9
 
 
 def test_an_acknowledgement_of_a_part_gives_up_that_part_only() -> None:
     holes = [*PACKETS[:2], PACKETS[3], *PACKETS[5:]]  # bytes 0-10 and 20-30 are late
     late = [*holes, Packet(False, 5001, b"", ACK, 1021), *idle(100), PACKETS[2], PACKETS[4]]
-    assert read(late).streams == {0: b"?" * 10 + DATA[10:]}
+    assert read(late, limits=AT_ONCE).streams == {0: b"?" * 10 + DATA[10:]}
 
 
 def test_one_wrong_number_ahead_does_not_silence_what_follows() -> None:
