@@ -35,6 +35,7 @@ class MessageColumns:
 
     def __init__(self, capture: Capture) -> None:
         self._unmasked = capture.unmasked()
+        self._ends = capture.connections.ends
         found = capture.index.numbers(np.arange(len(capture)))
         self.rows: Int64 = np.flatnonzero(found.is_exchange)
         """The rows of the exchanges."""
@@ -62,6 +63,14 @@ class MessageColumns:
     def connection(self) -> Int64:
         """Of each message."""
         return self.found.connection[self.exchange]
+
+    @cached_property
+    def host(self) -> Int64:
+        """By exchange, a number for its client's host."""
+        connections, which = np.unique(self.found.connection, return_inverse=True)
+        hosts = ValueNumbers[str]()
+        numbers = [hosts.of(self._ends(connection)[0].rpartition(":")[0]) for connection in connections.tolist()]
+        return np.array(numbers, np.int64)[which]
 
     def of(self, apis: Iterable[str]) -> Bool:
         """Which exchanges are of some APIs, or of any for none."""

@@ -225,7 +225,8 @@ class CoordinatorMoved(RuleMemory):
     def proof(cls, columns: MessageColumns, apis: frozenset[str]) -> Proof:
         """It begins with an error."""
         moved = columns.tested(apis, {_ERROR: is_one_of(ErrorCode.NOT_COORDINATOR)})
-        return since(columns, moved, apis, of_connection=False)
+        looked_up = since(columns, moved, frozenset({"FindCoordinator"}), of_connection=False)
+        return Proof(since(columns, moved, apis).open | looked_up.open)
 
     def request(self, event: MessageEvent) -> Iterator[Verdict]:
         if event.api == "FindCoordinator":

@@ -56,14 +56,16 @@ class RetriableErrors(RuleMemory):
 
     @classmethod
     def proof(cls, columns: MessageColumns, apis: frozenset[str]) -> Proof:
-        """Requests that may be sent again, from the first that failed on, and the last ones of each connection."""
+        """Of hosts with a failure: what may be sent again from then on, and the last request of each connection."""
         retriable = is_one_of(*(code for code in known_errors() if is_retriable(code)))
         failed = columns.tested(RETRIED, {f"response.**.{name}": retriable for name in ERROR_CODES})
         if not failed.any():
             return Proof.nothing(columns)
-        works = np.flatnonzero(columns.is_request & columns.messages_of(~columns.of(NO_WORK)))
+        concerned = np.isin(columns.host, columns.host[failed])
+        works = np.flatnonzero(columns.is_request & columns.messages_of(concerned & ~columns.of(NO_WORK)))
         _, last = np.unique(columns.connection[works[::-1]], return_index=True)
         found = since(columns, failed, RETRIED, of_connection=False)
+        found.open[~columns.messages_of(concerned)] = False
         found.open[works[::-1][last]] = True
         return found
 
