@@ -70,13 +70,15 @@ class BodyColumns:
     def _public_responses(self) -> PublicResponses:
         return PublicResponses()  # with large buffers, which few captures need
 
-    def messages(self, rows: Int64, *, is_request: bool, in_columns: bool = False) -> Iterator[Messages]:
+    def messages(
+        self, rows: Int64, *, is_request: bool, in_columns: bool = False, joins: bool = False
+    ) -> Iterator[Messages]:
         """The plain requests of rows, or their plain responses, by layout. `in_columns` takes also responses that may
         have secrets of the metadata log, for whoever reads values into columns and nothing else, but the headers of
-        batches; frames may have pieces then."""
+        batches; frames may have pieces then, unless it `joins` them."""
         first = 0
         for some in self._parts(rows, is_request=is_request):
-            for messages in self._messages(some, is_request=is_request, in_columns=in_columns):
+            for messages in self._messages(some, is_request=is_request, in_columns=in_columns, joins=joins):
                 yield messages._replace(at=messages.at + first) if first else messages
             first += len(some)
 
@@ -105,7 +107,7 @@ class BodyColumns:
         joined[large] = [frames.captured(number) for number in numbers[large].tolist()]  # a size may be damaged
         return np.split(rows, np.flatnonzero(np.diff(np.cumsum(joined) // JOINED_TOGETHER)) + 1)
 
-    def _messages(self, rows: Int64, *, is_request: bool, in_columns: bool) -> Iterator[Messages]:
+    def _messages(self, rows: Int64, *, is_request: bool, in_columns: bool, joins: bool) -> Iterator[Messages]:
         table = self._indexer.table
         frames = (table.request if is_request else table.response).values[rows]
         is_exchange = (table.kind.values[rows] == RowKind.EXCHANGE) & (table.request.values[rows] != NO_FRAME)
@@ -118,7 +120,7 @@ class BodyColumns:
             of_versions = np.flatnonzero(kinds >> 16 == ApiKey.API_VERSIONS)
             unclear = of_versions[self._may_fall_back(frames[there[of_versions]])]
             there, kinds = np.delete(there, unclear), np.delete(kinds, unclear)
-        memory = self._memory(frames[there], joins=not in_columns or self._masking is not None)
+        memory = self._memory(frames[there], joins=joins or not in_columns or self._masking is not None)
         whole = np.flatnonzero(memory.addresses)
         there, kinds, memory = there[whole], kinds[whole], memory.at(whole)
         edges = np.flatnonzero(np.diff(kinds, prepend=-1 << 40, append=1 << 40))

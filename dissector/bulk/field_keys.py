@@ -33,7 +33,8 @@ def no_column(_api_key: int, _column: ColumnPlan) -> bool:
 
 class FieldKeys:
     """Of the requests of one capture, or of its responses. `keys` and `outlines` choose the fields; of `nonzero`
-    columns the values that are not zero, of `values` columns all, are there for whoever visits the messages."""
+    columns the values that are not zero, of `values` columns all, are there for whoever visits the messages.
+    `in_columns` takes responses with the metadata log, too: for keys that are shown to nobody."""
 
     def __init__(
         self,
@@ -44,6 +45,7 @@ class FieldKeys:
         *,
         is_request: bool,
         outlines: Choose = no_column,
+        in_columns: bool = False,
     ) -> None:
         self._bodies = bodies
         self._keys = keys
@@ -51,6 +53,7 @@ class FieldKeys:
         self._nonzero = nonzero
         self._values = values
         self._is_request = is_request
+        self._in_columns = in_columns
         self._arena = Arena()
         self._wanted: dict[int, Wanted] = {}
         """By program."""
@@ -61,7 +64,7 @@ class FieldKeys:
     def numbers(self, rows: Int64, visit: Visit | None = None) -> Int64:
         """The numbers of the messages of rows, `(n,)`, from 1."""
         found = np.zeros(len(rows), np.int64)
-        for messages in self._bodies.messages(rows, is_request=self._is_request):
+        for messages in self._bodies.messages(rows, is_request=self._is_request, in_columns=self._in_columns):
             wanted = self._wanted_of(messages)
             for part in self._arena.shred(messages.frames, messages.program, wanted, PREFIX):
                 keyed = part.key_numbers()

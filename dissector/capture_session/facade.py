@@ -1,9 +1,9 @@
 """`Capture`: what command line, screen and tables use. Whole captures and single rows; its parts have the rest."""
 
 import threading
-from collections.abc import Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from types import TracebackType
-from typing import TYPE_CHECKING, Final, Self
+from typing import TYPE_CHECKING, Final, NamedTuple, Self
 
 import numpy as np
 
@@ -33,6 +33,15 @@ if TYPE_CHECKING:  # importing the parser of filters costs time that a command w
     from dissector.filter import Filter
     from dissector.filter.selection import SelectedRows
     from dissector.records.values.opener import ValueOpener
+
+
+class UnmaskedRows(NamedTuple):
+    """Rows with their secrets."""
+
+    at: Callable[[range | Int64], Iterator[Exchange]]
+    """These rows, ascending, decoded on demand."""
+    messages: ManyMessages
+
 
 AFTER_ALL_PACKETS: Final = 1 << 62
 """The packet number of names that the user gives: names in the packets take precedence."""
@@ -218,11 +227,12 @@ class Capture:
         `complete`."""
         return self._exchanges.exchanges(rows)
 
-    def unmasked(self) -> Iterator[Exchange]:
-        """All exchanges in order, secrets shown: for rules that judge bytes, and say nothing of what they read."""
+    def unmasked(self) -> "UnmaskedRows":
+        """All rows, secrets shown: for rules that judge bytes, and say nothing of what they read."""
         self._read_all()
         decoder = self._decoder.unmasked(self.pipeline.store)
-        return ExchangeCache(self.pipeline, self.rows, decoder, self.findings, self._lock).exchanges(range(len(self)))
+        cache = ExchangeCache(self.pipeline, self.rows, decoder, self.findings, self._lock)
+        return UnmaskedRows(cache.exchanges, ManyMessages(self.pipeline, self.rows, decoder, self.findings))
 
     def select(self, filter: "Filter", start: int = 0, stop: int | None = None) -> "Iterator[SelectedRows]":
         """The rows from `start` to before `stop`, or to the last one that there is now, that match a filter: in short

@@ -29,8 +29,11 @@ if TYPE_CHECKING:  # imported on use: a command needs few of them
     from dissector.bulk.message_texts import MessageTexts, TextReader
     from dissector.bulk.packed_exchanges import PackedBodies, PackedExchanges
     from dissector.bulk.record_columns import CarriedColumns, RecordsFields, RecordsOfRows
+    from dissector.bulk.single_batches import ProducedBatches, SingleBatchReader
+    from dissector.bulk.tested_fields import Test, TestedFields, TestedMessages
     from dissector.core.columns import ValueNumbers
     from dissector.index.session_set import SessionChange
+    from dissector.protocol.codec.program import Program
     from dissector.protocol.message import MessageLayout
 
 ROWS_PER_STEP: Final = 1 << 16
@@ -101,6 +104,18 @@ class ManyMessages:
         return RecordsOfRows(self._bodies)
 
     @cached_property
+    def _tested(self) -> "TestedFields":
+        from dissector.bulk.tested_fields import TestedFields
+
+        return TestedFields(self._bodies)
+
+    @cached_property
+    def _single_batches(self) -> "SingleBatchReader":
+        from dissector.bulk.single_batches import SingleBatchReader
+
+        return SingleBatchReader(self._bodies)
+
+    @cached_property
     def _numbers(self) -> "BodyNumbers":
         from dissector.bulk.body_numbers import BodyNumbers
 
@@ -163,9 +178,12 @@ class ManyMessages:
         *,
         is_request: bool,
         outlines: Choose = no_column,
+        in_columns: bool = False,
     ) -> Callable[[Int64, Visit | None], Int64]:
         """What numbers rows of connections by fields of their messages: see `FieldKeys`."""
-        found = FieldKeys(self._bodies, keys, nonzero, values, is_request=is_request, outlines=outlines)
+        found = FieldKeys(
+            self._bodies, keys, nonzero, values, is_request=is_request, outlines=outlines, in_columns=in_columns
+        )
         return lambda rows, visit: found.numbers(self._rows.index_rows(rows), visit)
 
     def shapes(
@@ -189,6 +207,20 @@ class ManyMessages:
     def numbers(self, rows: Int64, names: Sequence[str], *, is_request: bool) -> "dict[str, OfBodies]":
         """Numbers that stand alone in the bodies of rows of connections, by name: see `BodyNumbers`."""
         return self._numbers.of(self._rows.index_rows(rows), names, is_request=is_request)
+
+    def tested(
+        self, rows: Int64, tests: "Callable[[int, Program], Sequence[Test]]", *, questions: int,
+        is_request: bool, joins: bool,
+    ) -> "TestedMessages":  # fmt: skip
+        """Which messages of rows of connections pass tests of their numbers: see `TestedFields`."""
+        return self._tested.of(
+            self._rows.index_rows(rows), tests, questions=questions, is_request=is_request, joins=joins
+        )
+
+    def single_batches(self, rows: Int64, topic_texts: "ValueNumbers[str]") -> "ProducedBatches":
+        """The batches of rows that are Produce exchanges of connections: see `SingleBatchReader`."""
+        names = self._indexer.conversation_state.topic_names
+        return self._single_batches.of(self._rows.index_rows(rows), names, topic_texts)
 
     def partitions(
         self, rows: Int64, lists: "Mapping[int, Lists]", fields: Sequence[str], alone: Sequence[str],

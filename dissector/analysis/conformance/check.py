@@ -7,11 +7,14 @@ from typing import Final
 
 import numpy as np
 
-from dissector.analysis.conformance.events import MessageEvent, events
-from dissector.analysis.conformance.rule import REST, Look, ProtocolRule, RuleMemory, Verdict, Verdicts
+from dissector.analysis.conformance.events import NOWHERE, MessageEvent, Wanted, events
+from dissector.analysis.conformance.message_columns import MessageColumns
+from dissector.analysis.conformance.proving import Proofs, prove
+from dissector.analysis.conformance.rule import REST, ProtocolRule, RuleMemory, Verdict, Verdicts
 from dissector.analysis.conformance.rules import RULES
 from dissector.capture_session import Capture
 from dissector.core.finding import Finding
+from dissector.exchange.model import Exchange
 
 MOST_BREACHES: Final = 1_000
 """Breaches of a rule that are kept; all are counted."""
@@ -73,7 +76,7 @@ def check(
 ) -> CheckResult:
     """Hold captures, each with its name, to rules; a rule forgets with each. They have been read to their end. Rules
     see secrets, as a masked body may be a broken one; what they say has no values that may be secrets.
-    `watch` is called with the number of each exchange, and may end it by an exception."""
+    `watch` is called with the number of each exchange that is looked at, and may end it by an exception."""
     result = CheckResult(rules)
     for name, capture in captures:
         _check(result, name, capture, watch)
@@ -81,55 +84,92 @@ def check(
 
 
 def _check(result: CheckResult, name: str, capture: Capture, watch: Callable[[int], None]) -> None:
+    columns = MessageColumns(capture)
+    result.exchanges += int(columns.has_request.sum())
     begun = [(rule, rule.begin()) for rule in result.rules]
-    by_api: dict[tuple[str, str, bool], list[tuple[ProtocolRule, Look]]] = {}
-    closed: list[MessageEvent] = []
-    asked: set[int] = set()
-    add = _Adder(result, name, capture).add
-    for event in events(capture.unmasked()):
-        if event.is_request:
-            watch(event.number)
-            result.exchanges += 1
-            if event.api == "ApiVersions":
-                asked.add(event.connection)
-            elif event.connection not in asked and event.is_closed and len(closed) < MOST_BREACHES:
-                closed.append(event)
-        kind = event.api, _side(event), event.is_read
-        looks = by_api.get(kind)
-        if looks is None:
-            looks = by_api[kind] = _looks(begun, *kind)
-        for rule, look in looks:
-            verdicts = look(event)
-            if verdicts:
-                add(rule, verdicts)
+    proofs = prove(columns, result.rules, watch)
+    adder = _Adder(result, name, capture, columns, proofs)
+    for place, event, numbers in _looked_at(columns, proofs, watch):
+        side = _side(event)
+        is_read = event.is_read
+        for number in numbers:
+            rule, memory = begun[number]
+            if is_read or not rule.apis:
+                adder.add(rule, getattr(memory, side)(event), place)
     looking = [(rule, memory) for rule, memory in begun if type(memory).closed is not RuleMemory.closed]
-    for event, causes in _causes(capture, closed) if looking else ():
+    for event, causes in _closed(capture, columns) if looking else ():
         for rule, memory in looking:
-            add(rule, memory.closed(event, causes))
+            adder.add(rule, memory.closed(event, causes), len(columns.exchange))
     for rule, memory in begun:
-        add(rule, memory.end())
+        adder.add(rule, memory.end(), len(columns.exchange))
+    adder.finish()
+
+
+def _looked_at(
+    columns: MessageColumns, proofs: Proofs, watch: Callable[[int], None]
+) -> Iterator[tuple[int, MessageEvent, list[int]]]:
+    """Yield the messages that rules look at, in order, with the numbers of the rules."""
+    places = proofs.places
+    is_wanted = np.zeros(len(columns.exchange), np.bool_)
+    is_wanted[places] = True
+    sides = [np.where(at == NOWHERE, False, is_wanted[at]) for at in columns.places]
+    chosen = np.flatnonzero(sides[0] | sides[1])
+    wanted = zip(*(each[chosen].tolist() for each in (*sides, *columns.places)), strict=True)
+
+    def exchanges() -> Iterator[tuple[Exchange, Wanted]]:
+        for exchange, each in zip(columns.decoded(chosen), wanted, strict=True):
+            watch(exchange.fields.number)
+            yield exchange, Wanted(*each)
+
+    edges = np.flatnonzero(np.diff(places, prepend=NOWHERE, append=len(is_wanted)))
+    groups = zip(edges[:-1].tolist(), edges[1:].tolist(), strict=True)
+    for (place, event), (first, stop) in zip(events(exchanges()), groups, strict=True):
+        yield place, event, proofs.rules[first:stop].tolist()
 
 
 class _Adder:
     """Adds what rules say of one capture to the result."""
 
-    def __init__(self, result: CheckResult, name: str, capture: Capture) -> None:
+    def __init__(
+        self, result: CheckResult, name: str, capture: Capture, columns: MessageColumns, proofs: Proofs
+    ) -> None:
         self._result = result
         self._name = name
         self._capture = capture
+        self._columns = columns
+        self._proofs = proofs
         self._clients: dict[int, str] = {}
 
-    def add(self, rule: ProtocolRule, verdicts: Verdicts) -> None:
-        clients, kept, code = self._clients, self._result.kept, rule.code
+    def add(self, rule: ProtocolRule, verdicts: Verdicts, place: int) -> None:
         for found in verdicts or ():
             event = found.event
-            client = clients.get(event.connection)
-            if client is None:
-                client = clients[event.connection] = _client(self._capture, event)
+            connection = event.connection
+            if connection not in self._clients:
+                self._clients[connection] = self._client(connection, event, place)
             if found.is_kept:
-                kept[code, client] += 1
+                self._result.kept[rule.code, self._clients[connection]] += 1
             else:
-                _add_breach(self._result, rule, found, self._name, client)
+                _add_breach(self._result, rule, found, self._name, self._clients[connection])
+
+    def finish(self) -> None:
+        """Add what columns proved."""
+        for (rule, connection), count in self._proofs.kept.items():
+            if connection not in self._clients:
+                self._clients[connection] = self._client(connection, None, len(self._columns.exchange))
+            self._result.kept[rule, self._clients[connection]] += count
+
+    def _client(self, connection: int, event: MessageEvent | None, place: int) -> str:
+        """The client of a connection: its software, else the client id of the first message that a rule applies to."""
+        name, version = self._capture.connections.software(connection)
+        if name:
+            return f"{name} {version}".strip()
+        first = self._proofs.first.get(connection, place)
+        if event is None or first < place:
+            number = int(self._columns.found.client_id[self._columns.exchange[first]])
+            client_id, client = self._capture.index.client_id(number), self._capture.connections.ends(connection)[0]
+        else:
+            client_id, client = event.exchange.fields.client_id, event.exchange.fields.client
+        return f"client id {client_id}" if client_id else client
 
 
 def _side(event: MessageEvent) -> str:
@@ -137,9 +177,17 @@ def _side(event: MessageEvent) -> str:
     return "request" if event.is_request else "orphan" if event.is_orphan else "response"
 
 
-def _causes(capture: Capture, closed: Sequence[MessageEvent]) -> Iterator[tuple[MessageEvent, list[Finding]]]:
-    """Yield requests on which their connections were closed, with what the examination finds about them. It is limited
-    to them, unless it was begun."""
+def _closed(capture: Capture, columns: MessageColumns) -> Iterator[tuple[MessageEvent, list[Finding]]]:
+    """Yield requests on which their connections were closed, with what the examination finds about them.
+    It is limited to them, unless it was begun."""
+    closed: list[MessageEvent] = []
+    chosen = np.flatnonzero(columns.has_request & ~columns.is_answered & ~columns.has_asked)
+    for exchange in columns.decoded(chosen):
+        event = MessageEvent.of(exchange, is_request=True)
+        if event.is_closed:
+            closed.append(event)
+        if len(closed) == MOST_BREACHES:
+            break
     if not closed:
         return
     if capture.findings.examination is None:
@@ -150,17 +198,6 @@ def _causes(capture: Capture, closed: Sequence[MessageEvent]) -> Iterator[tuple[
     for row, finding in capture.findings.cross_message():
         found.setdefault(row + 1, []).append(finding)
     yield from ((each, found.get(each.number, [])) for each in closed)
-
-
-def _looks(
-    begun: Iterable[tuple[ProtocolRule, RuleMemory]], api: str, name: str, is_read: bool
-) -> list[tuple[ProtocolRule, Look]]:
-    """Return the rules that look at messages of one side of an API, and how each does."""
-    seeing = ((rule, memory) for rule, memory in begun if not rule.apis or (is_read and api in rule.apis))
-    return [
-        (rule, getattr(memory, name)) for rule, memory in seeing
-        if getattr(type(memory), name) is not getattr(RuleMemory, name)
-    ]  # fmt: skip
 
 
 def _add_breach(result: CheckResult, rule: ProtocolRule, found: Verdict, file: str, client: str) -> None:
@@ -186,11 +223,3 @@ def _place(event: MessageEvent, path: str) -> tuple[int, int]:
             if node.path == wanted and node.source == 0:
                 return node.start, node.size
     return 0, event.message.size
-
-
-def _client(capture: Capture, event: MessageEvent) -> str:
-    name, version = capture.connections.software(event.connection)
-    if name:
-        return f"{name} {version}".strip()
-    client_id = event.exchange.fields.client_id
-    return f"client id {client_id}" if client_id else event.exchange.fields.client

@@ -8,16 +8,22 @@ Invariants:
 
 import heapq
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import Any, Final, TypeVar, cast
+from typing import Any, Final, NamedTuple, TypeVar, cast
 
+import numpy as np
+
+from dissector.core.arrays import Bool, Int64
 from dissector.exchange.model import Exchange, ExchangeMessage
 from dissector.exchange.row_findings import CLOSED
+from dissector.index.index_columns import IndexColumns
 from dissector.protocol.embedded.topics import RECORDS_FIELDS
 
 Body = Mapping[str, Any]
 Computed = TypeVar("Computed")
 MOST_WAITING: Final = 100_000
 """Responses that wait for the requests before them; with more, the oldest go first."""
+NOWHERE: Final = -1
+"""The place of a message that was not captured."""
 
 
 class MessageEvent:
@@ -42,6 +48,13 @@ class MessageEvent:
         self._body: Body | None = None
         self._request: Body | None = None
         self._computed: dict[Callable[[MessageEvent], object], object] = {}
+
+    @classmethod
+    def of(cls, exchange: Exchange, *, is_request: bool) -> "MessageEvent":
+        """One of the messages of an exchange, which it has."""
+        message = exchange.request if is_request else exchange.response
+        assert message is not None, "a message with a place was captured"
+        return cls(exchange, message, is_request, exchange.fields.time_ns if is_request else message.time_ns)
 
     def once(self, compute: "Callable[[MessageEvent], Computed]") -> Computed:
         """What a function gives for this message: computed for the first rule that asks, kept for the others."""
@@ -101,19 +114,80 @@ def _is_read(message: ExchangeMessage) -> bool:
     return bool(message.body) or not (message.layout.body is None or message.decoded.findings)
 
 
-def events(exchanges: Iterable[Exchange]) -> Iterator[MessageEvent]:
-    """Yield the messages of exchanges, which come in the order of their requests."""
-    waiting: list[tuple[int, int, MessageEvent]] = []
-    for exchange in exchanges:
-        row = exchange.fields
-        if row.kind != "exchange":
-            continue
-        while waiting and (waiting[0][0] <= row.time_ns or len(waiting) > MOST_WAITING):
-            yield heapq.heappop(waiting)[2]
-        if exchange.request is not None:
-            yield MessageEvent(exchange, exchange.request, True, row.time_ns)
-        if exchange.response is not None:
-            time_ns = exchange.response.time_ns
-            heapq.heappush(waiting, (time_ns, row.number, MessageEvent(exchange, exchange.response, False, time_ns)))
+class MessagePlaces(NamedTuple):
+    """Where the messages of exchanges are in the order of time, `(e,)` each: from 0; `NOWHERE` for none."""
+
+    request: Int64
+    response: Int64
+
+    @classmethod
+    def of(cls, found: IndexColumns) -> "MessagePlaces":
+        """Those of exchanges in the order of their requests."""
+        has_request, has_response = found.request_size >= 0, found.response_size >= 0
+        begin_ns = np.where(has_request, found.request_time_ns, found.response_time_ns)
+        answered = np.flatnonzero(has_response)
+        answered_ns = found.response_time_ns[answered]
+        if (np.diff(begin_ns) >= 0).all():
+            before = np.maximum(answered + 1, np.searchsorted(begin_ns, answered_ns))
+            arrived, gone = np.bincount(answered, minlength=len(begin_ns)), np.bincount(before)[: len(begin_ns)]
+            waiting = np.cumsum(arrived) - np.cumsum(np.pad(gone, (0, len(begin_ns) - len(gone))))
+            if not len(waiting) or waiting.max() < MOST_WAITING:
+                return cls._merged(has_request, answered, before, answered_ns)
+        return cls._one_by_one(begin_ns, has_request, has_response, found.response_time_ns)
+
+    @classmethod
+    def _merged(cls, has_request: Bool, answered: Int64, before: Int64, answered_ns: Int64) -> "MessagePlaces":
+        """Responses `answered`, each before the first exchange that begins after it."""
+        places = cls(*np.full((2, len(has_request)), NOWHERE))
+        asked = np.flatnonzero(has_request)
+        order = np.lexsort((answered, answered_ns, before))
+        responses = before[order]
+        places.request[asked] = np.arange(len(asked)) + np.searchsorted(responses, asked, side="right")
+        places.response[answered[order]] = np.arange(len(order)) + np.searchsorted(asked, responses)
+        return places
+
+    @classmethod
+    def _one_by_one(cls, begin_ns: Int64, has_request: Bool, has_response: Bool, response_ns: Int64) -> "MessagePlaces":
+        """The same where time goes back, or too many responses wait."""
+        places = cls(*np.full((2, len(begin_ns)), NOWHERE))
+        waiting: list[tuple[int, int]] = []
+        place = 0
+        columns = (each.tolist() for each in (begin_ns, has_request, has_response, response_ns))
+        for at, (begin, is_asked, is_answered, answered) in enumerate(zip(*columns, strict=True)):
+            while waiting and (waiting[0][0] <= begin or len(waiting) > MOST_WAITING):
+                places.response[heapq.heappop(waiting)[1]] = place
+                place += 1
+            if is_asked:
+                places.request[at] = place
+                place += 1
+            if is_answered:
+                heapq.heappush(waiting, (answered, at))
+        while waiting:
+            places.response[heapq.heappop(waiting)[1]] = place
+            place += 1
+        return places
+
+
+class Wanted(NamedTuple):
+    """Which messages of an exchange are wanted, and the places of both."""
+
+    request: bool
+    response: bool
+    request_at: int
+    response_at: int
+
+
+def events(exchanges: Iterable[tuple[Exchange, Wanted]]) -> Iterator[tuple[int, MessageEvent]]:
+    """Yield the wanted messages of exchanges, which come in the order of requests, and their places, ascending."""
+    waiting: list[tuple[int, Exchange]] = []
+    for exchange, wanted in exchanges:
+        while waiting and waiting[0][0] < wanted.request_at:
+            place, other = heapq.heappop(waiting)
+            yield place, MessageEvent.of(other, is_request=False)
+        if wanted.request:
+            yield wanted.request_at, MessageEvent.of(exchange, is_request=True)
+        if wanted.response:
+            heapq.heappush(waiting, (wanted.response_at, exchange))
     while waiting:
-        yield heapq.heappop(waiting)[2]
+        place, other = heapq.heappop(waiting)
+        yield place, MessageEvent.of(other, is_request=False)

@@ -6,9 +6,14 @@ An API is an entry of `ASKED`: where its request lists what it asks for, and whe
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final, NamedTuple
 
+import numpy as np
+
+from dissector.analysis.conformance.declared_fields import Reading, Silences, is_set
 from dissector.analysis.conformance.events import Body, MessageEvent
-from dissector.analysis.conformance.rule import RuleBook, RuleMemory, RuleSide, Verdict
+from dissector.analysis.conformance.message_columns import MessageColumns
+from dissector.analysis.conformance.rule import Proof, RuleBook, RuleMemory, RuleSide, Verdict
 from dissector.analysis.conformance.rules.fetch import FULL_FETCHES
+from dissector.core.arrays import Bool, Int64
 from dissector.core.text import counted
 from dissector.exchange.row_findings import NOT_PENDING, ORPHAN_OF_WHOLE
 from dissector.protocol.schema.field_enums import FetchSessionEpoch
@@ -139,7 +144,26 @@ def _refused(body: Body, path: Path, before: Key = ()) -> Iterator[Key]:
             yield from _refused(element, tuple(rest), (*before, name))
 
 
-@RULES.response("response-incomplete", "the response's schema; Kafka's KafkaApis", ASKED, side=RuleSide.BROKER)
+def _is_incremental(epochs: Int64) -> Bool:
+    return ~np.isin(epochs, list(FULL_FETCHES))
+
+
+def _read() -> Iterator[tuple[str, Reading]]:
+    """What decides whether a response is complete: names of what is asked and answered, and errors above them."""
+    yield from (("response.error_code", None), ("response.throttle_time_ms", is_set))
+    yield "request.session_epoch", Silences(_is_incremental)
+    for asked in (each for api in ASKED.values() for each in api):
+        for side, path in (("request", asked.request), ("response", asked.response)):
+            place = side
+            for listed in path:
+                place = f"{place}.{listed.array}"
+                yield place, None
+                names = {name for together in listed.names for name in together}
+                yield from ((f"{place}.{name}", None) for name in (*names, "error_code"))
+
+
+@RULES.response("response-incomplete", "the response's schema; Kafka's KafkaApis", ASKED, side=RuleSide.BROKER,
+                reads=dict(_read()))  # fmt: skip
 def complete_response(event: MessageEvent) -> Iterator[Verdict]:
     """a response has all topics, partitions, groups and resources that its request asks for."""
     body, request = event.body, event.request
@@ -176,6 +200,11 @@ def _shown(missing: Iterable[Key]) -> str:
 @RULES.memory("response-id", "ResponseHeader.json; Kafka's NetworkClient", side=RuleSide.BROKER)
 class ResponseIds(RuleMemory):
     """a response has the correlation id of a request that waits for it."""
+
+    @classmethod
+    def proof(cls, columns: MessageColumns, apis: frozenset[str]) -> Proof:
+        """A response with a request has its id."""
+        return Proof(~columns.is_request & ~columns.is_response, columns.is_response.astype(np.int64))
 
     def response(self, event: MessageEvent) -> tuple[Verdict]:
         return (Verdict(event, True, "", ""),)

@@ -4,13 +4,17 @@ import re
 from collections.abc import Iterator
 from typing import Final
 
+from dissector.analysis.conformance.declared_fields import is_there
 from dissector.analysis.conformance.events import MessageEvent
-from dissector.analysis.conformance.rule import RuleBook, RuleMemory, RuleSide, Verdict, partitions
-from dissector.analysis.conformance.rules.produce import batches
+from dissector.analysis.conformance.message_columns import MessageColumns
+from dissector.analysis.conformance.rule import Proof, RuleBook, RuleMemory, RuleSide, Verdict, partitions
+from dissector.analysis.conformance.rules.produce import RECORDS, batches
 from dissector.analysis.records import NO_PRODUCER
 from dissector.protocol.embedded.topics import NO_TOPIC_ID
+from dissector.protocol.records.batch import TRANSACTIONAL
 
 RULES: Final = RuleBook()
+_PARTITION: Final = "response.topics.partitions"
 METADATA: Final = frozenset({"Metadata"})
 ADDED_BY_BROKERS: Final = 12
 """The version of Produce since which brokers add partitions to transactions themselves (KIP-890)."""
@@ -19,7 +23,8 @@ ADDED_BY_BROKERS: Final = 12
 _LEGAL: Final = re.compile(r"[a-zA-Z0-9._-]{1,249}")
 
 
-@RULES.request("topic-name", "Kafka's Topic; error INVALID_TOPIC_EXCEPTION", {"CreateTopics"})
+@RULES.request("topic-name", "Kafka's Topic; error INVALID_TOPIC_EXCEPTION", {"CreateTopics"},
+               reads={"request.topics.name": None})  # fmt: skip
 def topic_names(event: MessageEvent) -> Iterator[Verdict]:
     """a topic to create has 1 to 249 letters, digits, dots, underscores and dashes."""
     for n, topic in enumerate(event.body.get("topics", ())):
@@ -28,7 +33,8 @@ def topic_names(event: MessageEvent) -> Iterator[Verdict]:
         yield Verdict(event, is_kept, f"topics[{n}].name", f"{name[:60]!r} is refused by brokers")
 
 
-@RULES.request("topic-id", "KIP-516", {"Produce", "Fetch"})
+@RULES.request("topic-id", "KIP-516", {"Produce", "Fetch"},
+               reads={"request.topic_data.topic_id": None, "request.topics.topic_id": None})  # fmt: skip
 def topic_ids(event: MessageEvent) -> Iterator[Verdict]:
     """Produce and Fetch since v13 name topics by ids that are not zero."""
     name = "topic_data" if event.api == "Produce" else "topics"
@@ -37,7 +43,8 @@ def topic_ids(event: MessageEvent) -> Iterator[Verdict]:
             yield Verdict(event, topic["topic_id"] != NO_TOPIC_ID, f"{name}[{n}].topic_id", "the id is zero")
 
 
-@RULES.request("transactional-batch", "KIP-98; Kafka's KafkaApis", {"Produce"})
+@RULES.request("transactional-batch", "KIP-98; Kafka's KafkaApis", {"Produce"},
+               reads={RECORDS: None, "request.transactional_id": None})  # fmt: skip
 def transactional_batches(event: MessageEvent) -> Iterator[Verdict]:
     """a Produce request with a transactional batch has a transactional id, and the batch has a producer id."""
     for each in batches(event):
@@ -52,6 +59,16 @@ class PartitionsAdded(RuleMemory):
 
     def __init__(self) -> None:
         self._added: dict[str, set[tuple[str, int]]] = {}
+
+    @classmethod
+    def proof(cls, columns: MessageColumns, apis: frozenset[str]) -> Proof:
+        """It is about transactional batches."""
+        sent = columns.batches
+        with_some = sent.is_odd.copy()
+        with_some[sent.at[sent.attributes & TRANSACTIONAL != 0]] = True
+        if not with_some.any():
+            return Proof.nothing(columns)
+        return Proof(columns.messages_of(with_some | columns.of(apis - {"Produce"})))
 
     def request(self, event: MessageEvent) -> Iterator[Verdict]:
         if event.api == "AddPartitionsToTxn":
@@ -80,6 +97,15 @@ class EndInFlight(RuleMemory):
     def __init__(self) -> None:
         self._open: dict[str, set[int]] = {}
 
+    @classmethod
+    def proof(cls, columns: MessageColumns, apis: frozenset[str]) -> Proof:
+        """It is about transactions that end, and Produce requests of some."""
+        ends = columns.of({"EndTxn"})
+        if not ends.any():
+            return Proof.nothing(columns)
+        names = columns.tested({"Produce"}, {"request.transactional_id": is_there})
+        return Proof(columns.messages_of(ends | names))
+
     def request(self, event: MessageEvent) -> Iterator[Verdict]:
         name = str(event.body.get("transactional_id"))
         if event.api == "EndTxn":
@@ -92,7 +118,13 @@ class EndInFlight(RuleMemory):
         self._open.get(str(event.request.get("transactional_id")), set()).discard(event.number)
 
 
-@RULES.response("leader-listed", "MetadataResponse.json; error LEADER_NOT_AVAILABLE", METADATA, side=RuleSide.BROKER)
+@RULES.response(
+    "leader-listed",
+    "MetadataResponse.json; error LEADER_NOT_AVAILABLE",
+    METADATA,
+    side=RuleSide.BROKER,
+    reads={"response.brokers.node_id": None, f"{_PARTITION}.error_code": None, f"{_PARTITION}.leader_id": None},
+)
 def leaders_listed(event: MessageEvent) -> Iterator[Verdict]:
     """a partition without an error has a leader among the brokers of the response."""
     brokers = {each["node_id"] for each in event.body.get("brokers", ())}
@@ -102,7 +134,8 @@ def leaders_listed(event: MessageEvent) -> Iterator[Verdict]:
             yield Verdict(event, leader in brokers, f"{path}.leader_id", f"leader {leader} is not listed")
 
 
-@RULES.response("isr-nodes", "MetadataResponse.json", METADATA, side=RuleSide.BROKER)
+@RULES.response("isr-nodes", "MetadataResponse.json", METADATA, side=RuleSide.BROKER,
+                reads={f"{_PARTITION}.replica_nodes": None, f"{_PARTITION}.isr_nodes": None})  # fmt: skip
 def replicas_in_sync(event: MessageEvent) -> Iterator[Verdict]:
     """the in-sync replicas are among the replicas, and no node is listed twice."""
     for _, each, path in partitions(event.body, "topics"):

@@ -1,10 +1,19 @@
 """Rules on Fetch and ListOffsets, for clients and for brokers."""
 
+import operator
 from collections.abc import Iterator
 from typing import Final
 
+import numpy as np
+
+from dissector.analysis.conformance.declared_fields import is_negative, is_one_of, is_set
 from dissector.analysis.conformance.events import MessageEvent
-from dissector.analysis.conformance.rule import RuleBook, RuleMemory, RuleSide, Verdict, partitions
+from dissector.analysis.conformance.message_columns import MessageColumns
+from dissector.analysis.conformance.message_order import latest, since, unless
+from dissector.analysis.conformance.rule import Proof, RuleBook, RuleMemory, RuleSide, Verdict, partitions
+from dissector.core.arrays import Bool, Int64
+from dissector.findings.framework.read_fields import SIDES
+from dissector.protocol.kernel.shredding import numbered_rows
 from dissector.protocol.schema.error_codes import ErrorCode
 from dissector.protocol.schema.field_enums import FetchSessionEpoch
 
@@ -20,8 +29,16 @@ _SESSION_ERRORS: Final = frozenset(
         ErrorCode.FETCH_SESSION_TOPIC_ID_ERROR,
     )
 )
+_SESSION: Final = ("session_id", "session_epoch", "error_code")
+_LIMITS: Final = ("max_wait_ms", "min_bytes", "max_bytes")
+_PARTITION: Final = "response.responses.partitions"
 _SPECIAL_SINCE: Final = {-3: 7, -4: 8, -5: 9, -6: 11}
 """Special timestamps by the first version that has them (KIP-734, KIP-405, KIP-1005, KIP-1023)."""
+
+
+def _is_special(timestamps: Int64) -> Bool:
+    """Which timestamps not all versions have."""
+    return timestamps < -2
 
 
 @RULES.memory("fetch-session-epoch", "KIP-227", FETCH)
@@ -30,6 +47,26 @@ class FetchSessionEpochs(RuleMemory):
 
     def __init__(self) -> None:
         self._next: dict[tuple[int, int], int] = {}
+
+    @classmethod
+    def proof(cls, columns: MessageColumns, apis: frozenset[str]) -> Proof:
+        """The epoch of a request is the one after that of the last request of its session that was answered."""
+        sent, received = (columns.numbers(apis, _SESSION, side=side) for side in SIDES)
+        session = np.where(columns.is_request, sent["session_id"].values, received["session_id"].values)
+        epoch = sent["session_epoch"].values
+        is_full = np.isin(epoch, list(FULL_FETCHES))
+        answers = (
+            columns.is_response & received["session_id"].is_there & (session != 0) & (epoch != FetchSessionEpoch.FINAL)
+        )
+        answers &= received["error_code"].values == ErrorCode.NONE
+        keys = numbered_rows(columns.connection, session)[0].astype(np.int64)
+        before = latest(keys, answers)
+        expected = np.where(epoch[before] == MAX_EPOCH, 1, epoch[before] + 1)
+        asks = columns.is_request & sent["session_id"].is_there & ((session == 0) | (before >= 0))
+        is_odd = asks & ~is_full & ((session == 0) | (epoch != expected))
+        of_api = columns.messages_of(columns.of(apis))
+        found = unless(asks.astype(np.int64), is_odd, columns.connection)
+        return found._replace(open=found.open & of_api)
 
     def request(self, event: MessageEvent) -> Iterator[Verdict]:
         session, epoch = event.body.get("session_id", 0), event.body.get("session_epoch", FetchSessionEpoch.FINAL)
@@ -55,6 +92,11 @@ class LostSession(RuleMemory):
     def __init__(self) -> None:
         self._lost: set[int] = set()
 
+    @classmethod
+    def proof(cls, columns: MessageColumns, apis: frozenset[str]) -> Proof:
+        """It begins with an error."""
+        return since(columns, columns.tested(apis, {"response.error_code": is_one_of(*_SESSION_ERRORS)}), apis)
+
     def request(self, event: MessageEvent) -> Iterator[Verdict]:
         if event.connection in self._lost and event.body:
             self._lost.discard(event.connection)
@@ -66,10 +108,12 @@ class LostSession(RuleMemory):
             self._lost.add(event.connection)
 
 
-@RULES.request("fetch-limits", "FetchRequest.json", FETCH)
+@RULES.request("fetch-limits", "FetchRequest.json", FETCH, reads=dict.fromkeys(
+    (*(f"request.{name}" for name in _LIMITS), "request.topics.partitions.partition_max_bytes"), is_negative
+))  # fmt: skip
 def fetch_limits(event: MessageEvent) -> Iterator[Verdict]:
     """max_wait_ms, min_bytes, max_bytes and partition_max_bytes are not negative."""
-    for name in ("max_wait_ms", "min_bytes", "max_bytes"):
+    for name in _LIMITS:
         if name in event.body:
             yield Verdict(event, event.body[name] >= 0, name, f"{name} is {event.body[name]}")
     for _, each, path in partitions(event.body, "topics"):
@@ -77,7 +121,8 @@ def fetch_limits(event: MessageEvent) -> Iterator[Verdict]:
         yield Verdict(event, size >= 0, f"{path}.partition_max_bytes", f"partition_max_bytes is {size}")
 
 
-@RULES.request("isolation-level", "KIP-98; FetchRequest.json, ListOffsetsRequest.json", {"Fetch", "ListOffsets"})
+@RULES.request("isolation-level", "KIP-98; FetchRequest.json, ListOffsetsRequest.json", {"Fetch", "ListOffsets"},
+               reads={"request.isolation_level": None})  # fmt: skip
 def isolation_level(event: MessageEvent) -> Iterator[Verdict]:
     """isolation_level is 0 or 1."""
     level = event.body.get("isolation_level")
@@ -91,6 +136,12 @@ class OutOfRange(RuleMemory):
 
     def __init__(self) -> None:
         self._refused: dict[tuple[int, str, int], int] = {}
+
+    @classmethod
+    def proof(cls, columns: MessageColumns, apis: frozenset[str]) -> Proof:
+        """It begins with an error."""
+        out_of_range = is_one_of(ErrorCode.OFFSET_OUT_OF_RANGE)
+        return since(columns, columns.tested(apis, {f"{_PARTITION}.error_code": out_of_range}), apis)
 
     def request(self, event: MessageEvent) -> Iterator[Verdict]:
         for topic, each, path in partitions(event.body, "topics"):
@@ -110,7 +161,10 @@ class OutOfRange(RuleMemory):
 
 
 @RULES.request(
-    "list-offsets-timestamp", "KIP-79, KIP-734, KIP-405, KIP-1005, KIP-1023; ListOffsetsRequest.json", {"ListOffsets"}
+    "list-offsets-timestamp",
+    "KIP-79, KIP-734, KIP-405, KIP-1005, KIP-1023; ListOffsetsRequest.json",
+    {"ListOffsets"},
+    reads={"request.topics.partitions.timestamp": _is_special},
 )
 def special_timestamps(event: MessageEvent) -> Iterator[Verdict]:
     """a special timestamp is used only in versions that have it."""
@@ -120,7 +174,17 @@ def special_timestamps(event: MessageEvent) -> Iterator[Verdict]:
         yield Verdict(event, is_kept, f"{path}.timestamp", f"timestamp {time} in v{event.version}")
 
 
-@RULES.response("watermarks", "KIP-98; FetchResponse.json", FETCH, side=RuleSide.BROKER)
+@RULES.response(
+    "watermarks",
+    "KIP-98; FetchResponse.json",
+    FETCH,
+    side=RuleSide.BROKER,
+    reads={
+        f"{_PARTITION}.error_code": is_set,
+        f"{_PARTITION}.high_watermark": is_negative,
+        (f"{_PARTITION}.last_stable_offset", f"{_PARTITION}.high_watermark"): operator.gt,
+    },
+)
 def watermarks(event: MessageEvent) -> Iterator[Verdict]:
     """last_stable_offset is not above high_watermark."""
     for _, each, path in partitions(event.body, "responses"):

@@ -3,8 +3,11 @@
 from collections.abc import Iterator
 from typing import Any, Final, NamedTuple
 
-from dissector.analysis.conformance.events import MessageEvent
-from dissector.analysis.conformance.rule import RuleBook, RuleMemory, RuleSide, Verdict
+import numpy as np
+
+from dissector.analysis.conformance.events import Body, MessageEvent
+from dissector.analysis.conformance.message_columns import MessageColumns
+from dissector.analysis.conformance.rule import Proof, RuleBook, RuleMemory, RuleSide, Verdict
 from dissector.core.text import counted
 
 RULES: Final = RuleBook()
@@ -32,6 +35,20 @@ class ForwardedTags(RuleMemory):
         self._sent: dict[_Key, _Sent] = {}
         """By client id, API key and correlation id, which a broker passes on, too."""
 
+    @classmethod
+    def proof(cls, columns: MessageColumns, apis: frozenset[str]) -> Proof:
+        """What brokers may pass on, if they pass on anything: with few requests, what has the ids of those."""
+        envelopes = columns.of({"Envelope"})
+        if not envelopes.any():
+            return Proof.nothing(columns)
+        sent = columns.has_request & ~columns.of(NOT_PASSED_ON)
+        if sent.sum() < MOST_REQUESTS:  # none is forgotten
+            events = (MessageEvent.of(each, is_request=True) for each in columns.decoded(np.flatnonzero(envelopes)))
+            ids = {_key(_passed_on(event).get("header", {})) for event in events}
+            may_be_sent = np.isin(columns.found.correlation_id, [number for *_, number in ids])
+            sent &= may_be_sent | envelopes | ~columns.is_plain
+        return Proof(columns.messages_of(sent) & columns.is_request)
+
     def request(self, event: MessageEvent) -> Iterator[Verdict]:
         if event.api in NOT_PASSED_ON:
             return
@@ -40,13 +57,19 @@ class ForwardedTags(RuleMemory):
                 del self._sent[next(iter(self._sent))]
             self._sent[_key(event.message.header)] = _Sent(event.number, _tags(event.body))
             return
-        passed_on = event.body.get("request_data_decoded") or {}
+        passed_on = _passed_on(event)
         sent = self._sent.pop(_key(passed_on.get("header", {})), None)
         if sent is not None:
             lost = len(sent.tags - _tags(passed_on.get("body", {})))
             yield Verdict(
                 event, not lost, "request_data", f"{counted(lost, 'tagged field')} of exchange {sent.number:,} lost"
             )
+
+
+def _passed_on(event: MessageEvent) -> Body:
+    """The request in an Envelope."""
+    found: Body = event.body.get("request_data_decoded") or {}
+    return found
 
 
 def _key(header: Any) -> _Key:

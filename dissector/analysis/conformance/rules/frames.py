@@ -4,17 +4,36 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import ClassVar, Final
 
+import numpy as np
+
+from dissector.analysis.conformance.declared_fields import (
+    TAGS_OF_REQUEST,
+    TAGS_OF_RESPONSE,
+    Reads,
+    SideFields,
+    is_one_of,
+    is_positive,
+    is_set,
+)
 from dissector.analysis.conformance.events import MessageEvent
-from dissector.analysis.conformance.rule import REST, RuleBook, RuleMemory, RuleSide, Verdict
+from dissector.analysis.conformance.message_columns import NO_KEY, MessageColumns
+from dissector.analysis.conformance.message_order import latest, since, unless
+from dissector.analysis.conformance.rule import REST, Proof, RuleBook, RuleMemory, RuleSide, Verdict
+from dissector.core.arrays import Int64
 from dissector.core.finding import Finding
 from dissector.core.text import counted, duration
 from dissector.exchange.info_column import READS_AS
+from dissector.findings.framework.read_fields import RESPONSE
 from dissector.protocol.misplaced_tags import misplaced_tags
 from dissector.protocol.schema.error_codes import ErrorCode
 
 RULES: Final = RuleBook()
 _MS: Final = 1_000_000
 _DAMAGE: Final = {"malformed", "cell-too-large"}
+NOT_OFFERED: Final = (0, -1)
+"""The range of versions of an API that the broker does not have."""
+_RANGE: Final = ("api_key", "min_version", "max_version")
+_OFFER: Final[Reads] = {"response.error_code": None, **{f"response.api_keys.{name}": None for name in _RANGE}}
 
 
 def _trailing(event: MessageEvent) -> Iterator[Verdict]:
@@ -39,25 +58,27 @@ def _reads_as(event: MessageEvent) -> str:
     return next((f"; {each.message}" for each in found), "")
 
 
-@RULES.request("request-trailing-bytes", "the request's schema; KIP-482 on tagged fields")
+@RULES.request("request-trailing-bytes", "the request's schema; KIP-482 on tagged fields", reads={})
 def request_size(event: MessageEvent) -> Iterator[Verdict]:
     """a request has no bytes after its last field."""
     return _trailing(event)
 
 
-@RULES.response("response-trailing-bytes", "the response's schema; KIP-482 on tagged fields", side=RuleSide.BROKER)
+@RULES.response(
+    "response-trailing-bytes", "the response's schema; KIP-482 on tagged fields", side=RuleSide.BROKER, reads={}
+)
 def response_size(event: MessageEvent) -> Iterator[Verdict]:
     """a response has no bytes after its last field."""
     return _trailing(event)
 
 
-@RULES.request("request-malformed", "the request's schema")
+@RULES.request("request-malformed", "the request's schema", reads={})
 def request_schema(event: MessageEvent) -> Iterator[Verdict]:
     """a request has the fields of its version."""
     return _malformed(event)
 
 
-@RULES.response("response-malformed", "the response's schema", side=RuleSide.BROKER)
+@RULES.response("response-malformed", "the response's schema", side=RuleSide.BROKER, reads={})
 def response_schema(event: MessageEvent) -> Iterator[Verdict]:
     """a response has the fields of its version."""
     return _malformed(event)
@@ -71,13 +92,14 @@ def _misplaced_tags(event: MessageEvent) -> Sequence[Verdict]:
     return found or (Verdict(event, True, "", ""),)
 
 
-@RULES.request("request-tag-versions", "the request's schema, taggedVersions; KIP-482")
+@RULES.request("request-tag-versions", "the request's schema, taggedVersions; KIP-482", reads={TAGS_OF_REQUEST: is_set})
 def request_tags(event: MessageEvent) -> Sequence[Verdict]:
     """a request has tagged fields only in versions that have them."""
     return _misplaced_tags(event)
 
 
-@RULES.response("response-tag-versions", "the response's schema, taggedVersions; KIP-482", side=RuleSide.BROKER)
+@RULES.response("response-tag-versions", "the response's schema, taggedVersions; KIP-482", side=RuleSide.BROKER,
+                reads={TAGS_OF_RESPONSE: is_set})  # fmt: skip
 def response_tags(event: MessageEvent) -> Sequence[Verdict]:
     """a response has tagged fields only in versions that have them."""
     return _misplaced_tags(event)
@@ -89,6 +111,15 @@ class CorrelationIds(RuleMemory):
 
     def __init__(self) -> None:
         self._open: dict[int, set[int]] = {}
+
+    @classmethod
+    def proof(cls, columns: MessageColumns, apis: frozenset[str]) -> Proof:
+        """An id that a connection uses once is not in use."""
+        ids = columns.connection << 32 | (columns.found.correlation_id[columns.exchange] & 0xFFFFFFFF)
+        _, which, times = np.unique(ids[columns.is_request], return_inverse=True, return_counts=True)
+        is_repeated = np.zeros(len(ids), np.bool_)
+        is_repeated[columns.is_request] = times[which] > 1
+        return unless(columns.is_request.astype(np.int64), is_repeated, columns.connection)
 
     def request(self, event: MessageEvent) -> Iterator[Verdict]:
         number = event.exchange.fields.correlation_id
@@ -114,10 +145,43 @@ class ResponseOrder(RuleMemory):
     def __init__(self) -> None:
         self._last: dict[int, int] = {}
 
+    @classmethod
+    def proof(cls, columns: MessageColumns, apis: frozenset[str]) -> Proof:
+        """Responses of a connection are in order if each comes after the one before it."""
+        responses = columns.is_response
+        before = latest(np.where(responses, columns.connection, -1), responses)
+        is_late = responses & (before >= 0) & (columns.exchange <= columns.exchange[before])
+        return unless(responses.astype(np.int64), is_late, columns.connection)
+
     def response(self, event: MessageEvent) -> Iterator[Verdict]:
         last = self._last.get(event.connection, 0)
         yield Verdict(event, event.number > last, "", f"exchange {last:,}, a later request, was answered before")
         self._last[event.connection] = max(last, event.number)
+
+
+def _offers(columns: MessageColumns, exchanges: Int64) -> tuple[Int64, dict[int, dict[int, tuple[int, int]]]]:
+    """Number the offers of ApiVersions exchanges from 1, `(e,)`: 0 for what is none; and what is in each."""
+    keys = columns.keys(frozenset({"ApiVersions"}), SideFields(_OFFER, RESPONSE))[exchanges]
+    keys = np.where(keys == NO_KEY, -1 - exchanges, keys)
+    _, first, which = np.unique(keys, return_index=True, return_inverse=True)
+    order = np.argsort(first)
+    numbers = np.zeros(len(first), np.int64)
+    ranges: dict[int, dict[int, tuple[int, int]]] = {}
+    for at, exchange in zip(order.tolist(), columns.decoded(exchanges[first[order]]), strict=True):
+        offer = _offer(MessageEvent.of(exchange, is_request=False))
+        if offer is not None:
+            numbers[at] = len(ranges) + 1
+            ranges[len(ranges) + 1] = offer
+    found = np.zeros(len(columns.rows), np.int64)
+    found[exchanges] = numbers[which]
+    return found, ranges
+
+
+def _offer(event: MessageEvent) -> dict[int, tuple[int, int]] | None:
+    """What an ApiVersions response offers; None for one with an error."""
+    if event.error_code != ErrorCode.NONE:
+        return None
+    return {each["api_key"]: (each["min_version"], each["max_version"]) for each in event.body.get("api_keys", ())}
 
 
 @RULES.memory("version-not-offered", "KIP-35")
@@ -127,21 +191,39 @@ class OfferedVersions(RuleMemory):
     def __init__(self) -> None:
         self._offers: dict[int, dict[int, tuple[int, int]]] = {}
 
+    @classmethod
+    def proof(cls, columns: MessageColumns, apis: frozenset[str]) -> Proof:
+        """A version is looked up once for each offer that is different; an offer stands until the next one."""
+        of_versions = columns.of({"ApiVersions"})
+        answers = columns.is_response & columns.messages_of(of_versions)
+        offers, ranges = _offers(columns, np.flatnonzero(of_versions & columns.is_answered))
+        offer = offers[columns.exchange]
+        before = latest(columns.connection, answers & (offer > NO_KEY))
+        asks = np.flatnonzero(columns.is_request & columns.messages_of(~of_versions) & (before >= 0))
+        found = columns.found.where(columns.exchange[asks])
+        kinds = np.stack([offer[before[asks]], found.api_key, found.version], axis=1)
+        different, which = np.unique(kinds, axis=0, return_inverse=True)
+        is_offered = [low <= version <= high for number, key, version in different.tolist()
+                      for low, high in (ranges[number].get(key, NOT_OFFERED),)]  # fmt: skip
+        is_kept = np.array(is_offered, np.bool_)[which] & columns.is_request_plain[columns.exchange[asks]]
+        kept, is_open = np.zeros((2, len(answers)), np.int64)
+        kept[asks], is_open[asks] = is_kept, ~is_kept
+        is_open[answers & np.isin(columns.connection, columns.connection[asks[~is_kept]])] = True
+        return Proof(is_open != 0, kept)
+
     def request(self, event: MessageEvent) -> Iterator[Verdict]:
         offered = self._offers.get(event.connection)
         key = event.message.header.get("request_api_key")
         if offered is None or event.api == "ApiVersions" or not isinstance(key, int):
             return
-        low, high = offered.get(key, (0, -1))
+        low, high = offered.get(key, NOT_OFFERED)
         words = f"the broker offers v{low} to v{high}" if high >= low else "the broker does not offer it"
         yield Verdict(event, low <= event.version <= high, "", f"{event.api} v{event.version}: {words}")
 
     def response(self, event: MessageEvent) -> None:
-        if event.api == "ApiVersions" and event.error_code == ErrorCode.NONE:
-            keys = event.body.get("api_keys", ())
-            self._offers[event.connection] = {
-                each["api_key"]: (each["min_version"], each["max_version"]) for each in keys
-            }
+        offer = _offer(event) if event.api == "ApiVersions" else None
+        if offer is not None:
+            self._offers[event.connection] = offer
 
 
 @RULES.memory("version-refused", "KIP-35; brokers close the connection on versions that they do not have")
@@ -150,6 +232,13 @@ class RefusedVersions(RuleMemory):
 
     def __init__(self) -> None:
         self._asked: set[int] = set()
+
+    @classmethod
+    def proof(cls, columns: MessageColumns, apis: frozenset[str]) -> Proof:
+        """A request with a response is of a version that the broker has."""
+        answered = columns.is_answered & ~columns.has_asked
+        kept = columns.messages_of(answered) & columns.is_request
+        return Proof(np.zeros_like(kept), kept.astype(np.int64))
 
     def request(self, event: MessageEvent) -> Sequence[Verdict]:
         if event.api == "ApiVersions":
@@ -168,7 +257,8 @@ class RefusedVersions(RuleMemory):
                 yield Verdict(event, False, "", each.message)
 
 
-@RULES.response("offered-ranges", "KIP-35; ApiVersionsResponse.json", {"ApiVersions"}, side=RuleSide.BROKER)
+@RULES.response("offered-ranges", "KIP-35; ApiVersionsResponse.json", {"ApiVersions"}, side=RuleSide.BROKER,
+                reads={f"response.api_keys.{name}": None for name in _RANGE})  # fmt: skip
 def offered_ranges(event: MessageEvent) -> Iterator[Verdict]:
     """ApiVersions has each API once, its lowest version not above its highest."""
     seen: set[int] = set()
@@ -189,6 +279,12 @@ class VersionFallback(RuleMemory):
     def __init__(self) -> None:
         self._refused: dict[int, int] = {}
 
+    @classmethod
+    def proof(cls, columns: MessageColumns, apis: frozenset[str]) -> Proof:
+        """It begins with an error."""
+        unsupported = is_one_of(ErrorCode.UNSUPPORTED_VERSION)
+        return since(columns, columns.tested(apis, {"response.error_code": unsupported}), apis)
+
     def request(self, event: MessageEvent) -> Iterator[Verdict]:
         refused = self._refused.pop(event.connection, None)
         if refused is not None:
@@ -202,7 +298,8 @@ class VersionFallback(RuleMemory):
 _LEGAL: Final = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9.-]*[a-zA-Z0-9])?")
 
 
-@RULES.request("client-software-name", "KIP-511; ApiVersionsRequest.json", {"ApiVersions"})
+@RULES.request("client-software-name", "KIP-511; ApiVersionsRequest.json", {"ApiVersions"},
+               reads={"request.client_software_name": None, "request.client_software_version": None})  # fmt: skip
 def software_names(event: MessageEvent) -> Iterator[Verdict]:
     """name and version of the client's software have only letters, digits, dots and dashes."""
     for name in ("client_software_name", "client_software_version"):
@@ -219,6 +316,11 @@ class ThrottleTime(RuleMemory):
 
     def __init__(self) -> None:
         self._until: dict[int, tuple[int, int]] = {}
+
+    @classmethod
+    def proof(cls, columns: MessageColumns, apis: frozenset[str]) -> Proof:
+        """It begins with a time to wait."""
+        return since(columns, columns.tested(apis, {"response.throttle_time_ms": is_positive}), apis)
 
     def request(self, event: MessageEvent) -> Iterator[Verdict]:
         answered, wait_ns = self._until.pop(event.connection, (0, 0))

@@ -3,13 +3,21 @@
 from collections.abc import Iterator
 from typing import Final
 
+from dissector.analysis.conformance.declared_fields import is_negative, is_one_of
 from dissector.analysis.conformance.events import MessageEvent
-from dissector.analysis.conformance.rule import RuleBook, RuleMemory, RuleSide, Verdict, partitions
+from dissector.analysis.conformance.message_columns import MessageColumns
+from dissector.analysis.conformance.message_order import since
+from dissector.analysis.conformance.rule import Proof, RuleBook, RuleMemory, RuleSide, Verdict, partitions
 from dissector.core.text import counted, duration
 from dissector.protocol.schema.error_codes import ErrorCode
 
 RULES: Final = RuleBook()
 _CLASSIC: Final = frozenset({"JoinGroup", "SyncGroup", "Heartbeat", "OffsetCommit", "LeaveGroup"})
+_ERROR: Final = "response.error_code"
+_FIRST_HEARTBEAT: Final = (
+    "member_epoch", "rebalance_timeout_ms", "subscribed_topic_names", "subscribed_topic_regex", "topic_partitions",
+    "member_id",
+)  # fmt: skip
 _GENERATION: Final = "generation_id_or_member_epoch"
 
 
@@ -31,7 +39,8 @@ class MemberIdRequired(RuleMemory):
             self._given[event.connection, event.request.get("group_id", "")] = event.body["member_id"]
 
 
-@RULES.request("group-protocols", "error INCONSISTENT_GROUP_PROTOCOL", {"JoinGroup"})
+@RULES.request("group-protocols", "error INCONSISTENT_GROUP_PROTOCOL", {"JoinGroup"},
+               reads={"request.protocol_type": None, "request.protocols": None})  # fmt: skip
 def group_protocols(event: MessageEvent) -> Iterator[Verdict]:
     """JoinGroup has a protocol type and at least one protocol."""
     if event.body:
@@ -40,7 +49,14 @@ def group_protocols(event: MessageEvent) -> Iterator[Verdict]:
         )
 
 
-@RULES.request("subscription-format", "ConsumerProtocolSubscription.json; KIP-429", {"JoinGroup"})
+@RULES.request(
+    "subscription-format",
+    "ConsumerProtocolSubscription.json; KIP-429",
+    {"JoinGroup"},
+    reads=dict.fromkeys(
+        f"request.{name}" for name in ("protocol_type", "protocols", "protocols.name", "protocols.metadata")
+    ),
+)
 def subscriptions(event: MessageEvent) -> Iterator[Verdict]:
     """a consumer's subscription has the fields of its version, owned_partitions since v1."""
     if event.body.get("protocol_type") == "consumer":
@@ -53,7 +69,14 @@ def subscriptions(event: MessageEvent) -> Iterator[Verdict]:
             yield Verdict(event, decoded is not None and not missing, f"protocols[{n}].metadata", words)
 
 
-@RULES.request("assignment", "ConsumerProtocolAssignment.json", {"SyncGroup"})
+@RULES.request(
+    "assignment",
+    "ConsumerProtocolAssignment.json",
+    {"SyncGroup"},
+    reads=dict.fromkeys(
+        f"request.{name}" for name in ("protocol_type", "assignments.member_id", "assignments.assignment")
+    ),
+)
 def assignments(event: MessageEvent) -> Iterator[Verdict]:
     """a leader assigns each partition to one member, in a format that can be read."""
     if event.body.get("protocol_type", "consumer") not in ("consumer", None):
@@ -124,6 +147,12 @@ class UnknownMember(RuleMemory):
     def __init__(self) -> None:
         self._unknown: set[tuple[str, str]] = set()
 
+    @classmethod
+    def proof(cls, columns: MessageColumns, apis: frozenset[str]) -> Proof:
+        """It begins with an error."""
+        unknown = columns.tested(apis, {_ERROR: is_one_of(ErrorCode.UNKNOWN_MEMBER_ID)})
+        return since(columns, unknown, apis, of_connection=False)
+
     def request(self, event: MessageEvent) -> Iterator[Verdict]:
         member = event.body.get("member_id", "")
         if (event.body.get("group_id", ""), member) in self._unknown and event.api != "LeaveGroup":
@@ -142,6 +171,13 @@ class RejoinAfterRebalance(RuleMemory):
     def __init__(self) -> None:
         self._timeouts: dict[tuple[str, str], int] = {}
         self._told: dict[tuple[str, str], int] = {}
+
+    @classmethod
+    def proof(cls, columns: MessageColumns, apis: frozenset[str]) -> Proof:
+        """It begins with an error, and needs what was joined before."""
+        told = columns.tested({"Heartbeat"}, {_ERROR: is_one_of(ErrorCode.REBALANCE_IN_PROGRESS)})
+        found = since(columns, told, apis, of_connection=False)
+        return Proof(found.open | columns.messages_of(columns.of({"JoinGroup"}))) if told.any() else found
 
     def request(self, event: MessageEvent) -> Iterator[Verdict]:
         key = event.body.get("group_id", ""), event.body.get("member_id", "")
@@ -162,7 +198,10 @@ class RejoinAfterRebalance(RuleMemory):
 
 
 @RULES.request(
-    "committed-offset", "OffsetCommitRequest.json; Kafka's OffsetAndMetadata", {"OffsetCommit", "TxnOffsetCommit"}
+    "committed-offset",
+    "OffsetCommitRequest.json; Kafka's OffsetAndMetadata",
+    {"OffsetCommit", "TxnOffsetCommit"},
+    reads={"request.topics.partitions.committed_offset": is_negative},
 )
 def committed_offsets(event: MessageEvent) -> Iterator[Verdict]:
     """a committed offset is not negative."""
@@ -182,6 +221,13 @@ class CoordinatorMoved(RuleMemory):
     def __init__(self) -> None:
         self._moved: set[tuple[int, str]] = set()
 
+    @classmethod
+    def proof(cls, columns: MessageColumns, apis: frozenset[str]) -> Proof:
+        """It begins with an error."""
+        moved = columns.tested(apis, {_ERROR: is_one_of(ErrorCode.NOT_COORDINATOR)})
+        looked_up = since(columns, moved, frozenset({"FindCoordinator"}), of_connection=False)
+        return Proof(since(columns, moved, apis).open | looked_up.open)
+
     def request(self, event: MessageEvent) -> Iterator[Verdict]:
         if event.api == "FindCoordinator":
             keys = {event.body.get("key"), *event.body.get("coordinator_keys", ())}
@@ -195,7 +241,8 @@ class CoordinatorMoved(RuleMemory):
             yield Verdict(event, True, "", "")
 
 
-@RULES.request("first-heartbeat", "KIP-848; ConsumerGroupHeartbeatRequest.json", {"ConsumerGroupHeartbeat"})
+@RULES.request("first-heartbeat", "KIP-848; ConsumerGroupHeartbeatRequest.json", {"ConsumerGroupHeartbeat"},
+               reads=dict.fromkeys(f"request.{name}" for name in _FIRST_HEARTBEAT))  # fmt: skip
 def first_heartbeat(event: MessageEvent) -> Iterator[Verdict]:
     """the first ConsumerGroupHeartbeat has the rebalance timeout, a subscription and no partitions."""
     if event.body.get("member_epoch") != 0:

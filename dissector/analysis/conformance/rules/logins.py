@@ -3,8 +3,11 @@
 from collections.abc import Iterator
 from typing import Final
 
+from dissector.analysis.conformance.declared_fields import is_one_of, is_positive
 from dissector.analysis.conformance.events import MessageEvent
-from dissector.analysis.conformance.rule import RuleBook, RuleMemory, Verdict
+from dissector.analysis.conformance.message_columns import MessageColumns
+from dissector.analysis.conformance.message_order import NOTHING, latest, since
+from dissector.analysis.conformance.rule import Proof, RuleBook, RuleMemory, Verdict
 from dissector.protocol.schema.error_codes import ErrorCode
 
 RULES: Final = RuleBook()
@@ -37,6 +40,14 @@ class NothingDuringLogin(RuleMemory):
     def __init__(self) -> None:
         self._logging_in: dict[int, bool] = {}
 
+    @classmethod
+    def proof(cls, columns: MessageColumns, apis: frozenset[str]) -> Proof:
+        """From the first handshake of a connection to the first login that succeeds."""
+        begins = since(columns, columns.of({"SaslHandshake"}), apis).open
+        is_done = columns.tested({"SaslAuthenticate"}, {"response.error_code": is_one_of(ErrorCode.NONE)})
+        ends = columns.is_response & columns.messages_of(is_done)
+        return Proof(begins & (latest(columns.connection, ends) == NOTHING))
+
     def request(self, event: MessageEvent) -> Iterator[Verdict]:
         if event.api == "SaslHandshake":
             self._logging_in.setdefault(event.connection, event.version >= 1)  # the end of v0 is no message of Kafka's
@@ -55,6 +66,14 @@ class RefusedLogin(RuleMemory):
     def __init__(self) -> None:
         self._refused: set[int] = set()
 
+    @classmethod
+    def proof(cls, columns: MessageColumns, apis: frozenset[str]) -> Proof:
+        """All logins, and what follows one that is refused."""
+        logins = {"SaslAuthenticate"}
+        refused = is_one_of(ErrorCode.SASL_AUTHENTICATION_FAILED)
+        after = since(columns, columns.tested(logins, {"response.error_code": refused}), apis)
+        return Proof(after.open | columns.messages_of(columns.of(logins)))
+
     def request(self, event: MessageEvent) -> Iterator[Verdict]:
         if event.connection in self._refused:
             yield Verdict(event, False, "", f"{event.api} after SASL_AUTHENTICATION_FAILED")
@@ -72,6 +91,12 @@ class SessionLifetime(RuleMemory):
 
     def __init__(self) -> None:
         self._ends: dict[int, int] = {}
+
+    @classmethod
+    def proof(cls, columns: MessageColumns, apis: frozenset[str]) -> Proof:
+        """It begins with a lifetime."""
+        lasting = columns.tested({"SaslAuthenticate"}, {"response.session_lifetime_ms": is_positive})
+        return since(columns, lasting, apis)
 
     def request(self, event: MessageEvent) -> Iterator[Verdict]:
         end = self._ends.get(event.connection)

@@ -3,9 +3,18 @@
 from collections.abc import Iterator
 from typing import Any, Final, NamedTuple
 
+import numpy as np
+
+from dissector.analysis.conformance.batch_columns import BatchColumns, batches_in
+from dissector.analysis.conformance.declared_fields import OfRecords, is_one_of
 from dissector.analysis.conformance.events import Body, MessageEvent
-from dissector.analysis.conformance.rule import RuleBook, RuleMemory, RuleSide, Verdict, partitions
+from dissector.analysis.conformance.message_columns import MessageColumns
+from dissector.analysis.conformance.message_order import of_requests, since, unless
+from dissector.analysis.conformance.rule import Proof, RuleBook, RuleMemory, RuleSide, Verdict, partitions
 from dissector.analysis.records import NO_PRODUCER
+from dissector.bulk.single_batches import single_batches
+from dissector.core.arrays import Bool, Int64, UInt64
+from dissector.protocol.kernel.record_tests import have_other_checksums
 from dissector.protocol.records.batch import Batch
 from dissector.protocol.records.entries import RecordsEntryKind, split_entries
 from dissector.protocol.schema.error_codes import ErrorCode
@@ -15,6 +24,11 @@ PRODUCE: Final = frozenset({"Produce"})
 ZSTD: Final = 4
 ZSTD_SINCE: Final = 7
 IN_FLIGHT: Final = 5
+
+
+_ERROR: Final = "response.responses.partition_responses.error_code"
+RECORDS: Final = "request.topic_data.partition_data.records"
+TOPIC: Final = ("name", "topic_id")
 
 
 class SentBatch(NamedTuple):
@@ -45,16 +59,16 @@ def _batches(event: MessageEvent) -> tuple[SentBatch, ...]:
     )
 
 
-def batches_in(data: bytes) -> list[Batch]:
-    """Return the whole batches of a `records` field."""
-    return [
-        Batch.read(data[entry.start : entry.end])
-        for entry in split_entries(data)
-        if entry.kind is RecordsEntryKind.BATCH
-    ]
+def _counts_otherwise(addresses: UInt64, sizes: Int64) -> Bool:
+    """Which fields have anything but one batch whose numbers fit."""
+    headers, are_batches = single_batches(addresses, sizes)
+    count = headers["records_count"].astype(np.int64)
+    others = ~are_batches
+    others[are_batches] = (count <= 0) | (headers["last_offset_delta"] != count - 1)
+    return others
 
 
-@RULES.request("acks-value", "ProduceRequest.json; error INVALID_REQUIRED_ACKS", PRODUCE)
+@RULES.request("acks-value", "ProduceRequest.json; error INVALID_REQUIRED_ACKS", PRODUCE, reads={"request.acks": None})
 def acks(event: MessageEvent) -> Iterator[Verdict]:
     """acks is 0, 1 or -1."""
     if event.body:
@@ -62,7 +76,7 @@ def acks(event: MessageEvent) -> Iterator[Verdict]:
         yield Verdict(event, acks in (-1, 0, 1), "acks", f"acks is {acks}")
 
 
-@RULES.request("one-batch-a-partition", "KIP-98; Kafka's ProduceRequest", PRODUCE)
+@RULES.request("one-batch-a-partition", "KIP-98; Kafka's ProduceRequest", PRODUCE, reads={RECORDS: None})
 def one_batch(event: MessageEvent) -> Iterator[Verdict]:
     """since v3 a partition of a Produce request has exactly one batch, of magic 2."""
     if event.version < 3:
@@ -73,7 +87,7 @@ def one_batch(event: MessageEvent) -> Iterator[Verdict]:
         yield Verdict(event, kinds == [RecordsEntryKind.BATCH], path, words)
 
 
-@RULES.request("batch-crc", "KIP-98, the record batch", PRODUCE)
+@RULES.request("batch-crc", "KIP-98, the record batch", PRODUCE, reads={RECORDS: OfRecords(have_other_checksums)})
 def crc(event: MessageEvent) -> Iterator[Verdict]:
     """a batch has the CRC-32C of its bytes."""
     for each in batches(event):
@@ -83,7 +97,7 @@ def crc(event: MessageEvent) -> Iterator[Verdict]:
             )
 
 
-@RULES.request("batch-offsets", "KIP-98; Kafka's LogValidator", PRODUCE)
+@RULES.request("batch-offsets", "KIP-98; Kafka's LogValidator", PRODUCE, reads={RECORDS: OfRecords(_counts_otherwise)})
 def counts(event: MessageEvent) -> Iterator[Verdict]:
     """a produced batch counts from offset 0: last_offset_delta is its number of records less 1."""
     for each in batches(event):
@@ -93,7 +107,7 @@ def counts(event: MessageEvent) -> Iterator[Verdict]:
         )
 
 
-@RULES.request("batch-codec", "KIP-110", PRODUCE)
+@RULES.request("batch-codec", "KIP-110", PRODUCE, reads={RECORDS: None})
 def known_codec(event: MessageEvent) -> Iterator[Verdict]:
     """a batch has a known codec; zstd since Produce v7."""
     for each in batches(event):
@@ -102,7 +116,7 @@ def known_codec(event: MessageEvent) -> Iterator[Verdict]:
         yield Verdict(event, is_kept, each.path, f"{each.batch.compression} in v{event.version}")
 
 
-@RULES.request("batch-attributes", "KIP-98, KIP-32", PRODUCE)
+@RULES.request("batch-attributes", "KIP-98, KIP-32", PRODUCE, reads={RECORDS: None})
 def attributes_of_clients(event: MessageEvent) -> Iterator[Verdict]:
     """a producer sends no control batch and no LogAppendTime timestamps."""
     for each in batches(event):
@@ -111,7 +125,7 @@ def attributes_of_clients(event: MessageEvent) -> Iterator[Verdict]:
         yield Verdict(event, not found, each.path, f"a batch with {' and '.join(found)}")
 
 
-@RULES.request("idempotent-acks", "KIP-98", PRODUCE)
+@RULES.request("idempotent-acks", "KIP-98", PRODUCE, reads={RECORDS: None, "request.acks": None})
 def idempotent_acks(event: MessageEvent) -> Iterator[Verdict]:
     """batches with a producer id are sent with acks=-1."""
     if any(each.batch.producer_id != NO_PRODUCER for each in batches(event)):
@@ -127,6 +141,26 @@ class IdempotentInFlight(RuleMemory):
     def __init__(self) -> None:
         self._open: dict[int, int] = {}
 
+    @classmethod
+    def proof(cls, columns: MessageColumns, apis: frozenset[str]) -> Proof:
+        """The requests of a connection that wait are counted in columns."""
+        sent = columns.batches
+        counted = columns.messages_of(columns.of(apis) & columns.is_answered)
+        change = np.where(counted, np.where(columns.is_request, 1, -1), 0)
+        order = np.argsort(columns.connection, kind="stable")
+        total = np.cumsum(change[order])
+        begins = np.flatnonzero(np.diff(columns.connection[order], prepend=-1))
+        before = np.concatenate([[0], total])[begins]
+        waiting = np.zeros(len(order), np.int64)
+        waiting[order] = total - np.repeat(before, np.diff(begins, append=len(order)))
+        has_producer = np.zeros(len(columns.rows), np.bool_)
+        has_producer[sent.at[sent.producer_id != NO_PRODUCER]] = True
+        says = columns.is_request & columns.messages_of(has_producer & columns.is_answered)
+        unclear = columns.of(apis) & (sent.is_odd | (columns.is_answered & ~columns.is_plain))
+        is_odd = (says & (waiting > IN_FLIGHT)) | columns.messages_of(unclear)
+        found = unless(says.astype(np.int64), is_odd, columns.connection)
+        return found._replace(open=found.open & columns.messages_of(columns.of(apis)))
+
     def request(self, event: MessageEvent) -> Iterator[Verdict]:
         if event.exchange.response is None:
             return
@@ -138,12 +172,35 @@ class IdempotentInFlight(RuleMemory):
         self._open[event.connection] = self._open.get(event.connection, 1) - 1
 
 
+def _continues(before: BatchColumns, after: BatchColumns) -> Bool:
+    """Which batches follow others as sequence numbers say."""
+    expected = (before.base_sequence + before.records_count) % (1 << 31)
+    is_same = before.producer_epoch == after.producer_epoch
+    follows: Bool = after.base_sequence == np.where(is_same, expected, 0)
+    return follows
+
+
+def _is_no_older(before: BatchColumns, after: BatchColumns) -> Bool:
+    """Which batches have no lower epoch than others."""
+    found: Bool = after.producer_epoch >= before.producer_epoch
+    return found
+
+
 @RULES.memory("sequence-numbers", "KIP-98, KIP-360; error OUT_OF_ORDER_SEQUENCE_NUMBER", PRODUCE)
 class Sequences(RuleMemory):
     """a producer numbers the records of a partition without gaps; a new epoch begins at 0."""
 
     def __init__(self) -> None:
         self._next: dict[tuple[int, str, int], tuple[int, int]] = {}
+
+    @classmethod
+    def proof(cls, columns: MessageColumns, apis: frozenset[str]) -> Proof:
+        """A batch follows the one before it of its producer and partition, or begins another epoch."""
+        sent = columns.batches.of_producers
+        keys = sent.producer_id, sent.topic, sent.partition
+        return of_requests(
+            columns, *sent.kept(keys, _continues, sent.producer_epoch < sent.producer_epoch, counts_first=False)
+        )
 
     def request(self, event: MessageEvent) -> Iterator[Verdict]:
         for topic, partition, path, batch in batches(event):
@@ -168,6 +225,13 @@ class ProducerEpochs(RuleMemory):
     def __init__(self) -> None:
         self._epochs: dict[tuple[int, int], int] = {}
 
+    @classmethod
+    def proof(cls, columns: MessageColumns, apis: frozenset[str]) -> Proof:
+        """The epoch of a batch is not below that of the one before it of its producer."""
+        sent = columns.batches.of_producers
+        keys = columns.found.connection[sent.at], sent.producer_id
+        return of_requests(columns, *sent.kept(keys, _is_no_older, sent.producer_epoch < -1, counts_first=True))
+
     def request(self, event: MessageEvent) -> Iterator[Verdict]:
         for _, _, path, batch in batches(event):
             if batch.producer_id == NO_PRODUCER:
@@ -186,6 +250,12 @@ class FencedProducer(RuleMemory):
 
     def __init__(self) -> None:
         self._fenced: set[tuple[int, int]] = set()
+
+    @classmethod
+    def proof(cls, columns: MessageColumns, apis: frozenset[str]) -> Proof:
+        """It begins with an error."""
+        fenced = columns.tested(apis, {_ERROR: is_one_of(*cls._FENCED)})
+        return since(columns, fenced, apis, of_connection=False)
 
     def request(self, event: MessageEvent) -> Iterator[Verdict]:
         for _, _, path, batch in batches(event):
@@ -228,6 +298,11 @@ class TooLarge(RuleMemory):
     def __init__(self) -> None:
         self._refused: dict[tuple[int, int], int] = {}
 
+    @classmethod
+    def proof(cls, columns: MessageColumns, apis: frozenset[str]) -> Proof:
+        """It begins with an error."""
+        return since(columns, columns.tested(apis, {_ERROR: is_one_of(*cls._FATAL)}), apis, of_connection=False)
+
     def request(self, event: MessageEvent) -> Iterator[Verdict]:
         for _, partition, path in produced(event.message.body):
             refused = self._refused.get((event.connection, hash(partition["records"])))
@@ -244,7 +319,18 @@ class TooLarge(RuleMemory):
                 self._refused[event.connection, hash(partition["records"])] = event.number
 
 
-@RULES.response("produce-partitions", "ProduceResponse.json", PRODUCE, side=RuleSide.BROKER)
+@RULES.response(
+    "produce-partitions",
+    "ProduceResponse.json",
+    PRODUCE,
+    side=RuleSide.BROKER,
+    reads={
+        **dict.fromkeys(f"request.topic_data.{name}" for name in (*TOPIC, "partition_data", "partition_data.index")),
+        **dict.fromkeys(
+            f"response.responses.{name}" for name in (*TOPIC, "partition_responses", "partition_responses.index")
+        ),
+    },
+)
 def produce_partitions(event: MessageEvent) -> Iterator[Verdict]:
     """a Produce response has the partitions of its request."""
     if not event.body or not event.request:

@@ -4,10 +4,12 @@ from collections.abc import Iterator
 from itertools import pairwise
 from typing import Final, NamedTuple
 
+from dissector.analysis.conformance.declared_fields import OfRecords, is_negative
 from dissector.analysis.conformance.events import Body, MessageEvent
 from dissector.analysis.conformance.rule import RuleBook, RuleSide, Verdict, partitions
-from dissector.analysis.conformance.rules.produce import produced
+from dissector.analysis.conformance.rules.produce import RECORDS, produced
 from dissector.core.text import counted
+from dissector.protocol.kernel.record_tests import have_messages
 from dissector.protocol.records.compression import DecompressionError
 from dissector.protocol.records.entries import MAGIC_AT, RecordsEntryKind, split_entries
 from dissector.protocol.records.legacy import LegacyRecord, whole_messages
@@ -20,6 +22,7 @@ PRODUCE: Final = frozenset({"Produce"})
 _NEWEST_MAGIC: Final = {"Produce": ((2, 0), (3, 1)), "Fetch": ((2, 0), (4, 1))}
 """By API: before this version, this magic is the newest (KIP-32, KIP-98)."""
 NEWEST: Final = 2
+FETCHED: Final = "response.responses.partitions.records"
 
 
 class _RecordsField(NamedTuple):
@@ -44,7 +47,7 @@ def _records(event: MessageEvent) -> Iterator[_RecordsField]:
 
 
 @RULES.response("fetch-records-null", "librdkafka, sarama: clients that refuse null; Kafka's FetchResponse", FETCH,
-                side=RuleSide.BROKER)  # fmt: skip
+                side=RuleSide.BROKER, reads={FETCHED: is_negative})  # fmt: skip
 def no_null(event: MessageEvent) -> Iterator[Verdict]:
     """a fetched partition without records has none, and not null."""
     for partition, path in fetched(event.message.body):
@@ -71,13 +74,14 @@ def _magics(event: MessageEvent) -> Iterator[Verdict]:
 _KNOWN: Final = frozenset((RecordsEntryKind.BATCH, RecordsEntryKind.MESSAGE))
 
 
-@RULES.request("produce-magic", "KIP-32, KIP-98; Kafka's ProduceRequest", PRODUCE)
+@RULES.request("produce-magic", "KIP-32, KIP-98; Kafka's ProduceRequest", PRODUCE, reads={RECORDS: None})
 def produced_magic(event: MessageEvent) -> Iterator[Verdict]:
     """before Produce v3 records have magic 1 at most, before v2 magic 0."""
     return _magics(event)
 
 
-@RULES.response("fetch-magic", "KIP-32, KIP-98; Kafka's KafkaApis converts down", FETCH, side=RuleSide.BROKER)
+@RULES.response("fetch-magic", "KIP-32, KIP-98; Kafka's KafkaApis converts down", FETCH, side=RuleSide.BROKER,
+                reads={FETCHED: None})  # fmt: skip
 def fetched_magic(event: MessageEvent) -> Iterator[Verdict]:
     """before Fetch v4 records have magic 1 at most, before v2 magic 0."""
     return _magics(event)
@@ -125,13 +129,15 @@ def _words(wrapper: LegacyRecord, offsets: list[int], *, is_produced: bool) -> s
     return f"inner offsets from {first:,} to {last:,} are absolute" if is_absolute else ""
 
 
-@RULES.request("produced-inner-offsets", "KIP-31", PRODUCE)
+@RULES.request("produced-inner-offsets", "KIP-31", PRODUCE, reads={RECORDS: OfRecords(have_messages)})
 def produced_offsets(event: MessageEvent) -> Iterator[Verdict]:
     """messages inside a compressed one of magic 1 count their offsets from 0."""
     return _inner_offsets(event)
 
 
-@RULES.response("fetched-inner-offsets", "KIP-31", FETCH, side=RuleSide.BROKER)
+@RULES.response(
+    "fetched-inner-offsets", "KIP-31", FETCH, side=RuleSide.BROKER, reads={FETCHED: OfRecords(have_messages)}
+)
 def fetched_offsets(event: MessageEvent) -> Iterator[Verdict]:
     """messages inside a compressed one have offsets relative to it in magic 1, and absolute ones in magic 0."""
     return _inner_offsets(event)

@@ -4,11 +4,16 @@ from collections.abc import Iterator
 from itertools import islice
 from typing import Final, NamedTuple
 
+import numpy as np
+
+from dissector.analysis.conformance.declared_fields import is_one_of
 from dissector.analysis.conformance.events import Body, MessageEvent
-from dissector.analysis.conformance.rule import RuleBook, RuleMemory, Verdict, partitions
+from dissector.analysis.conformance.message_columns import MessageColumns
+from dissector.analysis.conformance.message_order import since
+from dissector.analysis.conformance.rule import Proof, RuleBook, RuleMemory, Verdict, partitions
 from dissector.core.text import duration
 from dissector.exchange.info_column import ERROR_CODES
-from dissector.protocol.schema.errors import error_name, is_retriable
+from dissector.protocol.schema.errors import error_name, is_retriable, known_errors
 
 RULES: Final = RuleBook()
 PATIENCE_NS: Final = 5_000_000_000
@@ -48,6 +53,21 @@ class RetriableErrors(RuleMemory):
         self._failed: dict[_Work, _Failure] = {}
         self._last_ns: dict[str, int] = {}
         """The last request of each client that does some work."""
+
+    @classmethod
+    def proof(cls, columns: MessageColumns, apis: frozenset[str]) -> Proof:
+        """Of hosts with a failure: what may be sent again from then on, and the last request of each connection."""
+        retriable = is_one_of(*(code for code in known_errors() if is_retriable(code)))
+        failed = columns.tested(RETRIED, {f"response.**.{name}": retriable for name in ERROR_CODES})
+        if not failed.any():
+            return Proof.nothing(columns)
+        concerned = np.isin(columns.host, columns.host[failed])
+        works = np.flatnonzero(columns.is_request & columns.messages_of(concerned & ~columns.of(NO_WORK)))
+        _, last = np.unique(columns.connection[works[::-1]], return_index=True)
+        found = since(columns, failed, RETRIED, of_connection=False)
+        found.open[~columns.messages_of(concerned)] = False
+        found.open[works[::-1][last]] = True
+        return found
 
     def request(self, event: MessageEvent) -> Iterator[Verdict]:
         client = _client(event)

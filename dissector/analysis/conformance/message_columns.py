@@ -1,0 +1,221 @@
+"""The messages of a capture as columns, for what rules can say without decoding them.
+
+A rule asks for the exchanges that pass tests of fields, for numbers of exchanges that are equal in some fields, for
+numbers of bodies, or for batches. Exchanges count from 0, `(e,)`; messages have places in the order of time, `(m,)`.
+
+Invariants: what tests and numbers say is what decoding an exchange gives. What columns can't read is decoded for tests,
+and has no key.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import cached_property
+from typing import Final
+
+import numpy as np
+
+from dissector.analysis.conformance.batch_columns import BatchColumns, batches_in
+from dissector.analysis.conformance.declared_fields import TROUBLE, Reads, SideFields, is_set
+from dissector.analysis.conformance.events import NOWHERE, MessageEvent, MessagePlaces
+from dissector.analysis.records import NO_PRODUCER
+from dissector.bulk.body_numbers import OfBodies
+from dissector.bulk.tested_fields import Test, TestedMessages
+from dissector.capture_session import Capture
+from dissector.core.arrays import Bool, Int64
+from dissector.core.columns import ValueNumbers
+from dissector.exchange.model import Exchange
+from dissector.findings.framework.read_fields import REQUEST, RESPONSE, SIDES
+from dissector.protocol.codec.program import Program
+from dissector.protocol.schema.loader import api_named
+
+NO_KEY: Final = 0
+
+
+class MessageColumns:
+    """Of one capture, which has been read to its end."""
+
+    def __init__(self, capture: Capture) -> None:
+        self._unmasked = capture.unmasked()
+        self._ends = capture.connections.ends
+        found = capture.index.numbers(np.arange(len(capture)))
+        self.rows: Int64 = np.flatnonzero(found.is_exchange)
+        """The rows of the exchanges."""
+        self.found = found.where(self.rows)
+        """Their columns."""
+        self.places = MessagePlaces.of(self.found)
+        has_request, has_response = self.places.request != NOWHERE, self.places.response != NOWHERE
+        self.has_request = has_request
+        self.is_answered: Bool = has_request & has_response
+        self.exchange: Int64 = np.empty(int(has_request.sum() + has_response.sum()), np.int64)
+        """Of each message the exchange that it is in."""
+        self.is_request: Bool = np.zeros(len(self.exchange), np.bool_)
+        self.exchange[self.places.request[has_request]] = np.flatnonzero(has_request)
+        self.exchange[self.places.response[has_response]] = np.flatnonzero(has_response)
+        self.is_request[self.places.request[has_request]] = True
+        self._keys: dict[object, Int64] = {}
+
+    @cached_property
+    def is_response(self) -> Bool:
+        """Which messages answer a request of the capture."""
+        are: Bool = self.is_answered[self.exchange] & ~self.is_request
+        return are
+
+    @cached_property
+    def connection(self) -> Int64:
+        """Of each message."""
+        return self.found.connection[self.exchange]
+
+    @cached_property
+    def host(self) -> Int64:
+        """By exchange, a number for its client's host."""
+        connections, which = np.unique(self.found.connection, return_inverse=True)
+        hosts = ValueNumbers[str]()
+        numbers = [hosts.of(self._ends(connection)[0].rpartition(":")[0]) for connection in connections.tolist()]
+        return np.array(numbers, np.int64)[which]
+
+    def of(self, apis: Iterable[str]) -> Bool:
+        """Which exchanges are of some APIs, or of any for none."""
+        keys = [known.key for name in apis if (known := api_named(name)) is not None]
+        are: Bool = self.has_request & (np.isin(self.found.api_key, keys) if keys else True)
+        return are
+
+    def messages_of(self, exchanges: Bool) -> Bool:
+        """Which messages belong to some exchanges."""
+        are: Bool = exchanges[self.exchange]
+        return are
+
+    def decoded(self, exchanges: Int64) -> Iterator[Exchange]:
+        """Exchanges, decoded on demand; ascending."""
+        return self._unmasked.at(self.rows[exchanges])
+
+    def tested(self, apis: Iterable[str], reads: Reads) -> Bool:
+        """Which exchanges of some APIs, or of any for none, pass one of the tests of fields."""
+        [passes] = self.answers([(apis, reads)])
+        return passes
+
+    def answers(self, questions: Sequence[tuple[Iterable[str], Reads]]) -> list[Bool]:
+        """The same for several, which are read together."""
+        chosen = [self.of(apis) for apis, _ in questions]
+        passes = [np.zeros(len(self.rows), np.bool_) for _ in questions]
+        is_careful = [np.zeros(len(self.rows), np.bool_) for _ in questions]
+        for side in SIDES:
+            fields = [SideFields(reads, side) for _, reads in questions]
+            asked = [(n, each) for n, each in enumerate(fields) if each.tests]
+            if side == RESPONSE:
+                for n, each in asked:
+                    chosen[n] = chosen[n] & (self.may_have_trouble if each.is_of_trouble else self.is_answered)
+            some = np.flatnonzero(np.any([chosen[n] for n, _ in asked], axis=0)) if asked else np.zeros(0, np.int64)
+            if not len(some):
+                continue
+            found = self._tested(some, side, dict(asked), [apis for apis, _ in questions])
+            for n, _ in asked:
+                passes[n][some] |= found.passes[n] & found.is_read & chosen[n][some]
+                is_careful[n][some] |= ~found.is_read & chosen[n][some]
+        self._decode_careful([reads for _, reads in questions], is_careful, passes)
+        return passes
+
+    def _tested(
+        self, exchanges: Int64, side: str, asked: Mapping[int, SideFields], apis: Sequence[Iterable[str]]
+    ) -> TestedMessages:
+        """Ask the messages of one side."""
+        keys = {n: {known.key for name in apis[n] if (known := api_named(name)) is not None} for n in asked}
+
+        def tests(api_key: int, program: Program) -> list[Test]:
+            of_api = (n for n in asked if not keys[n] or api_key in keys[n])
+            return [test for n in of_api for test in asked[n].column_tests(n, program)]
+
+        return self._unmasked.messages.tested(
+            self.rows[exchanges], tests, questions=len(apis), is_request=side == REQUEST,
+            joins=any(each.reads_records for each in asked.values()),
+        )  # fmt: skip
+
+    def _decode_careful(self, reads: Sequence[Reads], is_careful: Sequence[Bool], passes: Sequence[Bool]) -> None:
+        """Ask what columns can't read."""
+        sides = [[SideFields(each, side) for side in SIDES] for each in reads]
+        careful = np.flatnonzero(np.any([are & ~known for are, known in zip(is_careful, passes, strict=True)], axis=0))
+        for at, exchange in zip(careful.tolist(), self.decoded(careful), strict=True):
+            for n, of_question in enumerate(sides):
+                if is_careful[n][at]:
+                    passes[n][at] |= any(side.passes(exchange) for side in of_question)
+
+    @cached_property
+    def may_have_trouble(self) -> Bool:
+        """Which exchanges have a response with an error or that was throttled, or one that columns can't read."""
+        chosen = np.flatnonzero(self.is_answered)
+        asked = {0: SideFields({f"response.**.{name}": is_set for name in TROUBLE}, RESPONSE)}
+        may = np.zeros(len(self.rows), np.bool_)
+        if len(chosen):
+            found = self._tested(chosen, RESPONSE, asked, [()])
+            may[chosen] = found.passes[0] | ~found.is_read
+        return may
+
+    def keys(self, apis: frozenset[str], fields: SideFields) -> Int64:
+        """Numbers of the messages of one side, by exchange: those of one number are equal in the fields that are read,
+        but for what their tests see. `NO_KEY` for those of other APIs, and for those that columns can't read."""
+        wanted = fields.key, apis
+        if wanted not in self._keys:
+            is_request = fields.key[0] == REQUEST
+            chosen = np.flatnonzero(self.of(apis) & (self.has_request if is_request else self.is_answered))
+            numbers = self._unmasked.messages.field_keys(
+                fields.is_key, is_request=is_request, outlines=fields.is_outline, in_columns=True
+            )
+            keys = np.full(len(self.rows), NO_KEY)
+            keys[chosen] = numbers(self.rows[chosen], None)
+            self._keys[wanted] = keys
+        return self._keys[wanted]
+
+    @cached_property
+    def is_request_plain(self) -> Bool:
+        """Which exchanges have a request that columns can read."""
+        plain: Bool = self.keys(frozenset(), SideFields({}, REQUEST)) != NO_KEY
+        return plain
+
+    @cached_property
+    def is_plain(self) -> Bool:
+        """Which exchanges columns can read, both messages, or the one that is there."""
+        of_response = self.keys(frozenset(), SideFields({}, RESPONSE)) != NO_KEY
+        plain: Bool = self.is_request_plain & (of_response | ~self.is_answered)
+        return plain
+
+    def numbers(self, apis: Iterable[str], names: Sequence[str], *, side: str) -> dict[str, OfBodies]:
+        """Numbers that stand alone in the bodies of one side, by name, for both messages of each exchange: ``(m,)``.
+        Where columns can't read a body, it is decoded."""
+        is_request = side == REQUEST
+        chosen = np.flatnonzero(self.of(apis) & (self.has_request if is_request else self.is_answered))
+        found = {name: OfBodies.none(len(self.rows)) for name in names}
+        for name, of_bodies in self._unmasked.messages.numbers(self.rows[chosen], names, is_request=is_request).items():
+            found[name].values[chosen], found[name].is_there[chosen] = of_bodies
+        careful = chosen[~(self.is_request_plain if is_request else self.is_plain)[chosen]]
+        for at, exchange in zip(careful.tolist(), self.decoded(careful), strict=True):
+            event = MessageEvent.of(exchange, is_request=is_request)
+            for name, of_bodies in found.items():
+                value = event.body.get(name) if event.is_read else None
+                of_bodies.is_there[at] = isinstance(value, int)
+                of_bodies.values[at] = value if isinstance(value, int) else 0
+        places = self.exchange
+        return {name: OfBodies(each.values[places], each.is_there[places]) for name, each in found.items()}
+
+    @cached_property
+    def batches(self) -> BatchColumns:
+        """The batches of Produce requests."""
+        topics = ValueNumbers[str]()
+        chosen = np.flatnonzero(self.of({"Produce"}))
+        found = self._unmasked.messages.single_batches(self.rows[chosen], topics)
+        is_odd = np.zeros(len(self.rows), np.bool_)
+        odd = chosen[~found.is_read]
+        for at, exchange in zip(odd.tolist(), self.decoded(odd), strict=True):
+            is_odd[at] = any(
+                batch.producer_id != NO_PRODUCER or batch.is_transactional
+                for topic in MessageEvent.of(exchange, is_request=True).body.get("topic_data", ())
+                for partition in topic["partition_data"]
+                for batch in batches_in(partition["records"] or b"")
+            )
+        return BatchColumns(is_odd, chosen[found.at], *found[2:])
+
+    @cached_property
+    def has_asked(self) -> Bool:
+        """Of which exchanges the client asked for versions before, on the connection, or asks now."""
+        asks = self.of({"ApiVersions"})
+        first = np.full(int(self.found.connection.max(initial=0)) + 1, len(self.exchange))
+        np.minimum.at(first, self.found.connection[asks], self.places.request[asks])
+        has_asked: Bool = self.places.request >= first[self.found.connection]
+        return has_asked

@@ -1,0 +1,170 @@
+"""Finds out by columns which messages of a capture each rule has to look at, and counts how often the others keep it.
+
+Of a rule that looks at one message alone, messages that are equal in the fields that it reads, and pass none of its
+tests, are looked at once. If that one keeps the rule, all do; else each is looked at for itself, as are those that
+columns can't read. What a rule that remembers must see, it says itself (`RuleMemory.proof`).
+
+Invariant: verdicts are those of a look at each message in order (a property test).
+"""
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+from typing import Final, NamedTuple
+
+import numpy as np
+
+from dissector.analysis.conformance.declared_fields import SideFields, silencing
+from dissector.analysis.conformance.events import MessageEvent
+from dissector.analysis.conformance.message_columns import NO_KEY, MessageColumns
+from dissector.analysis.conformance.rule import Look, Proof, ProtocolRule, RuleMemory, Verdicts
+from dissector.core.arrays import Bool, Int64
+from dissector.findings.framework.read_fields import REQUEST, RESPONSE, SIDES
+
+_KEY_BITS: Final = 32
+
+
+class Proofs(NamedTuple):
+    """What is left to look at in a capture, and what is proven."""
+
+    places: Int64
+    """Places of messages, ascending, with a rule each, `(n,)`."""
+    rules: Int64
+    """The numbers of the rules, ascending for a message."""
+    kept: Counter[tuple[str, int]]
+    """Verdicts of messages that need no look, by the rule's code and the connection."""
+    first: dict[int, int]
+    """By connection, the place of the first message with such a verdict."""
+
+
+def prove(columns: MessageColumns, rules: Sequence[ProtocolRule], watch: Callable[[int], None]) -> Proofs:
+    """Ask all rules. `watch` is called with the number of each exchange that is decoded for them."""
+    single = [(number, rule) for number, rule in enumerate(rules) if rule.reads is not None]
+    silent = columns.answers([(rule.apis, silencing(rule.reads or {})) for _, rule in single])
+    passing = columns.answers([(rule.apis, rule.reads or {}) for _, rule in single])
+    looks = [_Look.of(*each, columns, *of_rule) for each, *of_rule in zip(single, silent, passing, strict=True)]
+    found = _Found(columns, rules)
+    for number, rule in enumerate(rules):
+        if rule.reads is None:
+            found.add(number, rule.begin.proof(columns, rule.apis))
+    _judge(looks, columns, rules, watch)
+    for look in looks:
+        found.add(look.number, look.proof(columns))
+    return found.proofs()
+
+
+class _Found:
+    """Adds up proofs."""
+
+    def __init__(self, columns: MessageColumns, rules: Sequence[ProtocolRule]) -> None:
+        self._columns = columns
+        self._rules = rules
+        self._has_verdict: Bool = np.zeros(len(columns.exchange), np.bool_)
+        self._kept: Counter[tuple[str, int]] = Counter()
+        self._places: list[Int64] = [np.zeros(0, np.int64)]
+        self._numbers: list[Int64] = [np.zeros(0, np.int64)]
+        is_orphan = ~columns.is_request & ~columns.is_response
+        self._sides = {"request": columns.is_request, "response": columns.is_response, "orphan": is_orphan}
+
+    def add(self, number: int, proof: Proof) -> None:
+        """Add what is proven for a rule."""
+        rule, connection = self._rules[number], self._columns.connection
+        if proof.kept is not None:
+            places = np.flatnonzero(proof.kept * ~proof.open)
+            self._has_verdict[places] = True
+            counts = np.bincount(connection[places], proof.kept[places]).astype(np.int64)
+            some = np.flatnonzero(counts)
+            self._kept.update({(rule.code, at): n for at, n in zip(some.tolist(), counts[some].tolist(), strict=True)})
+        is_seen = np.zeros(len(connection), np.bool_)
+        for name, are in self._sides.items():
+            if getattr(rule.begin, name) is not getattr(RuleMemory, name):
+                is_seen |= are
+        places = np.flatnonzero(proof.open & is_seen)
+        self._places.append(places)
+        self._numbers.append(np.full(len(places), number))
+
+    def proofs(self) -> Proofs:
+        """All of them."""
+        places, numbers = np.concatenate(self._places), np.concatenate(self._numbers)
+        order = np.lexsort((numbers, places))
+        with_verdict = np.flatnonzero(self._has_verdict)
+        connections, first = np.unique(self._columns.connection[with_verdict], return_index=True)
+        pairs = zip(connections.tolist(), with_verdict[first].tolist(), strict=True)
+        return Proofs(places[order], numbers[order], self._kept, dict(pairs))
+
+
+class _Look(NamedTuple):
+    """A rule that looks at one message alone."""
+
+    number: int
+    is_request: bool
+    exchanges: Int64
+    """Those of which columns can read what it reads, and that pass no test, ascending."""
+    group: Int64
+    """Of each of them, a number: of one number those that are equal in what it reads."""
+    first: Int64
+    """By number, the first exchange."""
+    kept: Int64
+    """By number, how many verdicts the first one is worth; -1 if it breaks the rule."""
+    is_open: Bool
+    """Which exchanges are looked at for themselves, `(e,)`."""
+
+    @classmethod
+    def of(cls, number: int, rule: ProtocolRule, columns: MessageColumns, silent: Bool, passing: Bool) -> "_Look":
+        """Group the messages of a rule, but for exchanges of which it says nothing, and those that pass a test."""
+        assert rule.reads is not None
+        is_request = rule.begin.request is not RuleMemory.request
+        concerned = columns.of(rule.apis) & (columns.has_request if is_request else columns.is_answered)
+        concerned &= ~silent
+        sides = {side: SideFields(rule.reads, side) for side in SIDES}
+        is_equal = concerned & columns.is_plain  # what a message that can't be read is tried as depends on the order
+        is_equal &= ~passing
+        keys = np.zeros(len(concerned), np.int64)
+        for name in (REQUEST,) if is_request else (REQUEST, RESPONSE):
+            if name == REQUEST and not is_request and not sides[REQUEST].key_fields:
+                continue
+            of_side = columns.keys(rule.apis, sides[name])
+            is_equal &= of_side != NO_KEY
+            keys = keys << _KEY_BITS | of_side
+        exchanges = np.flatnonzero(is_equal)
+        _, first, group = np.unique(keys[exchanges], return_index=True, return_inverse=True)
+        kept = np.zeros(len(first), np.int64)
+        return cls(number, is_request, exchanges, group, exchanges[first], kept, concerned & ~is_equal)
+
+    def proof(self, columns: MessageColumns) -> Proof:
+        """What follows from the looks at the first of each number."""
+        at_side = columns.places.request if self.is_request else columns.places.response
+        kept = np.zeros(len(columns.exchange), np.int64)
+        is_open = np.zeros(len(columns.exchange), np.bool_)
+        verdicts = self.kept[self.group]
+        is_broken = verdicts < 0
+        kept[at_side[self.exchanges]] = np.maximum(verdicts, 0)
+        is_open[at_side[self.exchanges[is_broken]]] = True
+        is_open[at_side[np.flatnonzero(self.is_open)]] = True
+        return Proof(is_open, kept)
+
+
+def _judge(
+    looks: Sequence[_Look], columns: MessageColumns, rules: Sequence[ProtocolRule], watch: Callable[[int], None]
+) -> None:
+    """Let rules look at the first message of each number."""
+    firsts = np.concatenate([np.zeros(0, np.int64), *(look.first for look in looks)])
+    of_look = np.repeat(np.arange(len(looks)), [len(look.first) for look in looks])
+    of_group = np.concatenate([np.zeros(0, np.int64), *(np.arange(len(look.first)) for look in looks)])
+    order = np.argsort(firsts, kind="stable")
+    chosen, starts = np.unique(firsts[order], return_index=True)
+    parts = np.split(order, starts[1:]) if len(starts) else []
+    for exchange, part in zip(columns.decoded(chosen), parts, strict=True):
+        watch(exchange.fields.number)
+        events: dict[bool, MessageEvent] = {}
+        for at in part.tolist():
+            look = looks[of_look[at]]
+            if look.is_request not in events:
+                events[look.is_request] = MessageEvent.of(exchange, is_request=look.is_request)
+            see: Look = getattr(rules[look.number].begin, REQUEST if look.is_request else RESPONSE)
+            look.kept[of_group[at]] = _count(see(events[look.is_request]))
+
+
+def _count(verdicts: Verdicts) -> int:
+    """How many verdicts there are, -1 if one is that the rule is broken."""
+    found = list(verdicts or ())
+    return len(found) if all(each.is_kept for each in found) else -1

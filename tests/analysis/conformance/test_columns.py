@@ -1,0 +1,131 @@
+"""What columns prove of a capture is what a look at each message gives, in order."""
+
+import random
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from dissector.analysis.conformance import RULES, CheckResult, ProtocolRule, check
+from dissector.analysis.conformance.batch_columns import batches_in
+from dissector.analysis.conformance.events import MessagePlaces
+from dissector.analysis.conformance.message_columns import MessageColumns
+from dissector.analysis.conformance.rule import Proof, RuleMemory
+from dissector.capture_session import Capture
+from dissector.index.index_columns import IndexColumns
+from dissector.protocol.kernel.record_tests import have_messages, have_other_checksums
+from dissector.protocol.records.entries import RecordsEntryKind, split_entries
+from dissector.protocol.records.from_json import records_bytes
+from tests.analysis.conformance.steps import batch
+from tests.analysis.conformance.test_any_input import pairs
+from tests.conftest import BUNDLED, some_of
+from tests.protocol.vectors import RELEASES
+from tests.traffic import Turn, capture_of, conversation
+
+
+def one_by_one(rule: ProtocolRule) -> ProtocolRule:
+    """The rule, as if columns showed nothing."""
+
+    def proof(_cls: type[RuleMemory], columns: MessageColumns, apis: frozenset[str]) -> Proof:
+        return Proof(columns.messages_of(columns.of(apis)) | (~columns.is_request & ~columns.is_response))
+
+    begin = type(rule.begin.__name__, (rule.begin,), {"proof": classmethod(proof)})
+    return replace(rule, begin=begin, reads=None)
+
+
+CAREFUL = [one_by_one(rule) for rule in RULES]
+
+
+def held(path: Path, rules: "list[ProtocolRule] | tuple[ProtocolRule, ...]") -> CheckResult:
+    with Capture([str(path)]) as capture:
+        for _ in capture.read():
+            pass
+        return check([("", capture)], rules)
+
+
+def said(result: CheckResult) -> tuple[object, ...]:
+    breaches = [replace(each, rule=RULES[0], words=f"{each.rule.code}: {each.words}") for each in result.breaches]
+    return +result.kept, +result.broken, breaches, result.exchanges
+
+
+@pytest.mark.parametrize("path", BUNDLED)
+def test_columns_and_single_messages_agree(path: Path) -> None:
+    assert said(held(path, RULES)) == said(held(path, CAREFUL))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", some_of(range(8), 0))
+def test_columns_and_single_messages_agree_on_damaged_messages(seed: int, tmp_path: Path) -> None:
+    """Each exchange comes several times, now and then damaged, so that equal ones stand beside others."""
+    chance = random.Random(seed)
+    turns = pairs(RELEASES[-1])
+    exchanges = chance.choices(list(zip(turns[::2], turns[1::2], strict=True)), k=300)
+    repeated = [turn for _ in range(3) for exchange in exchanges for turn in exchange]
+    for n in chance.sample(range(len(repeated)), 150):
+        data = bytearray(repeated[n].data)
+        if len(data) > 20:
+            data[chance.randrange(8, len(data))] = chance.randrange(256)
+            repeated[n] = Turn(repeated[n].from_client, bytes(data))
+    path = Path(capture_of(tmp_path, conversation(repeated)))
+    assert said(held(path, RULES)) == said(held(path, CAREFUL))
+
+
+@pytest.mark.parametrize("path", BUNDLED)
+def test_columns_and_single_messages_agree_on_damaged_recordings(path: Path, tmp_path: Path) -> None:
+    chance = random.Random(path.name)
+    data = bytearray(path.read_bytes())
+    for _ in range(40):
+        data[chance.randrange(400, len(data))] = chance.randrange(256)
+    damaged = tmp_path / path.name
+    damaged.write_bytes(data)
+    assert said(held(damaged, RULES)) == said(held(damaged, CAREFUL))
+
+
+@given(
+    st.lists(
+        st.tuples(st.integers(0, 20), st.booleans(), st.none() | st.integers(0, 9)).filter(lambda row: any(row[1:])),
+        max_size=30,
+    )
+)
+@example([(0, True, 0), (0, True, 0), (5, False, 1), (5, True, 3)])
+def test_messages_are_in_the_order_in_which_they_came_to_a_heap(rows: list[tuple[int, bool, int | None]]) -> None:
+    """Where time does not go back, columns say what one message after the other does."""
+    begins = np.sort(np.array([begin for begin, _, _ in rows], np.int64))
+    asked = np.array([is_asked or after is None for _, is_asked, after in rows], np.bool_)
+    answered = np.array([after is not None for *_, after in rows], np.bool_)
+    after = np.array([after or 0 for *_, after in rows], np.int64)
+    nothing = np.zeros(len(rows), np.int64)
+    found = IndexColumns(*[nothing] * len(IndexColumns._fields))._replace(
+        request_size=np.where(asked, 1, -1), response_size=np.where(answered, 1, -1),
+        request_time_ns=begins, response_time_ns=np.where(asked, begins + after, begins),
+    )  # fmt: skip
+    one_after_another = MessagePlaces._one_by_one(begins, asked, answered, found.response_time_ns)
+    for columns, single in zip(MessagePlaces.of(found), one_after_another, strict=True):
+        assert columns.tolist() == single.tolist()
+
+
+FIELDS = st.lists(
+    st.sampled_from([records_bytes({"batches": [batch()]}), records_bytes({"batches": [batch(magic=1)]}), b"\0" * 5]),
+    max_size=3,
+).map(b"".join)
+
+
+@given(st.lists(st.tuples(FIELDS, st.integers(0, 300), st.integers(0, 255)), max_size=5))
+def test_records_are_tested_as_their_entries_are_read(damaged: list[tuple[bytes, int, int]]) -> None:
+    fields = []
+    for field, at, byte in damaged:
+        data = bytearray(field)
+        if at < len(data):
+            data[at] = byte
+        fields.append(bytes(data))
+    whole = np.frombuffer(b"".join(fields) + b"\0", np.uint8)
+    sizes = np.array([len(field) for field in fields], np.int64)
+    starts = (np.cumsum(sizes) - sizes + whole.ctypes.data).astype(np.uint64)
+    entries = [list(split_entries(field)) for field in fields]
+    messages = [any(each.kind is RecordsEntryKind.MESSAGE for each in some) for some in entries]
+    others = [any(not each.crc_valid for each in batches_in(field)) for field in fields]
+    assert have_messages(starts, sizes).tolist() == messages
+    assert have_other_checksums(starts, sizes).tolist() == others
