@@ -9,6 +9,7 @@ from typing import Final, NamedTuple
 
 from dissector.analysis.diff.compared_values import ComparedValue, EntityName
 from dissector.analysis.diff.formatting import format_interval, format_value, format_values
+from dissector.analysis.diff.kept_numbers import median_of
 from dissector.analysis.diff.key_profile import KeyProfile
 from dissector.analysis.diff.matching_keys import CLOSING_A_SESSION, GROUP_PROTOCOLS
 from dissector.analysis.diff.message_leaves import TOPIC_ID, path_without_labels, time_set
@@ -140,7 +141,7 @@ def _rate(*apis: str, least: int = 1) -> Behavior:
         longest = max((each.intervals_ns for each in profiles), key=len, default=None)
         if longest is None or len(longest) < least:
             return f"{count:,}" if count else NOTHING
-        return f"{count:,}, {format_interval(median(longest))}"
+        return f"{count:,}, {format_interval(median_of(longest))}"
 
     return Behavior(describe, BehaviorPlace(apis))
 
@@ -184,7 +185,7 @@ def _batch_size(side: SideProfile) -> str:
     batches = side.batches
     if not batches.records:
         return NOTHING
-    records, sizes = median(batches.records), median(batches.sizes)
+    records, sizes = median_of(batches.records), median_of(batches.sizes)
     unit = "record" if records == 1 else "records"
     return f"{records:g} {unit}, {size(round(sizes))} (max {max(batches.records):,}, {size(max(batches.sizes))})"
 
@@ -196,7 +197,7 @@ def _linger(side: SideProfile) -> str:
         return NOTHING
     if min(waits_ms) < -CLOCK_MS or max(waits_ms) > LONGEST_WAIT_MS:
         return "records have times of their own"
-    return f"median {duration(round(max(0, median(waits_ms)) * 1_000_000))}"
+    return f"median {duration(round(max(0, median_of(waits_ms)) * 1_000_000))}"
 
 
 def _fetch_sessions(side: SideProfile) -> str:
