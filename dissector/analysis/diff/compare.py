@@ -46,15 +46,15 @@ from dissector.core.columns import ValueNumbers
 
 IGNORED: Final = (
     "correlation ids, client ids, client ports",
-    "times; median intervals of repeated requests and of retries are equal up to a factor of 1.5",
+    "times; median intervals of repeated requests and of retries count as equal within a factor of 1.5",
     "values of offsets, epochs and sequence numbers; only their presence is compared",
-    "member ids, producer ids, uuids, fetch sessions and other names of one run: matched by how they are used",
-    "responses with retriable errors; their number (equal up to 3 more) and the retry backoff are compared",
+    "generated names (member ids, producer ids, UUIDs, fetch sessions); they are matched by their use",
+    "responses with retriable errors; their number (within 3) and the back-off of retries are compared",
     "2 more requests, or 10% more, of an API that clients call repeatedly; or any number at the same rate",
     f"fields with more than {MAX_COMPARED_VALUES} values on both sides; the order of array elements",
     "the partitions of records without a key",
-    f"which records share a batch, below {MIN_BATCHES} batches, and the number of Produce requests, below "
-    f"{MIN_PRODUCE_REQUESTS}; above, both are equal up to a factor of 1.5",
+    f"how records are batched, below {MIN_BATCHES} batches, and the number of Produce requests, below "
+    f"{MIN_PRODUCE_REQUESTS}; from there on, both count as equal within a factor of 1.5",
 )
 SET: Final = (DiffReason.VALUE, DiffReason.DEFAULT)
 NO_EXCHANGES: Final = KeyProfile()
@@ -146,7 +146,8 @@ class _DiffBuilder:
 
     def _entry(self, key: MatchingKey, found: KeyDifference) -> DiffEntry:
         path = path_without_labels(found.path)
-        is_frequency = found.reason in (DiffReason.COUNT, DiffReason.RATE, DiffReason.TIMING) and not found.part
+        is_of_key = not (found.part or found.setting)
+        is_frequency = found.reason in (DiffReason.COUNT, DiffReason.RATE, DiffReason.TIMING) and is_of_key
         if is_frequency or (found.reason in SET and found.part == "request" and self._varies(key, found)):
             found = found._replace(
                 explanation="; ".join(filter(None, (found.explanation, self._uncounted(key)))),

@@ -42,6 +42,8 @@ ADMIN: Final = "admin"
 PART_BITS: Final = 6
 """There are fewer parts than bits in a number."""
 MAX_CLIENT_NAMES: Final = 100
+CLIENT_ID: Final = "client id "
+"""In front of a client id where the name of the software would stand."""
 _BROKERS_OWN: Final = re.compile(
     r"AddPartitionsManager-client-\d+|broker-\d+-txn-marker-sender|broker-\d+-fetcher-\d+|raft-client-\d+"
     r"|Persister-client-\d+|NetworkPartitionMetadataClient-client-\d+"
@@ -112,7 +114,7 @@ class ConnectionRoles:
     @property
     def labeled_clients(self) -> tuple[str, ...]:
         """The same, with client ids marked as such."""
-        return tuple(self.software) or tuple(f"client id {name}" for name in self._client_id_texts)
+        return tuple(self.software) or tuple(f"{CLIENT_ID}{name}" for name in self._client_id_texts)
 
 
 def _part(api: str) -> str:

@@ -210,8 +210,16 @@ def compare_batching(a: ProducedBatches, b: ProducedBatches, names: NameMatching
             yield _content_difference(texts, sum_a, sum_b, f"{SAME_RECORDS}{counts}, but keys in other partitions")
     if min(len(a.records), len(b.records)) >= MIN_BATCHES:
         knob = _batching_setting(a, b)
-        yield from _compare_medians("records per batch", a.records, b.records, str, knob)
-        yield from _compare_medians("bytes per batch", a.sizes, b.sizes, size, knob)
+        sizes = [
+            *_compare_medians("records per batch", a.records, b.records, str, knob),
+            *_compare_medians("bytes per batch", a.sizes, b.sizes, size, knob),
+        ]
+        linger = _compare_lingers(a, b)
+        if linger is None or knob == BATCH_SIZE:
+            yield from sizes
+        if linger is not None:
+            followed = [] if knob == BATCH_SIZE else [f"{each.explanation}: {each.a} vs {each.b}" for each in sizes]
+            yield linger._replace(explanation="; ".join((linger.explanation, *followed)))
 
 
 def _batching_setting(a: ProducedBatches, b: ProducedBatches) -> str:
@@ -224,6 +232,20 @@ def _batching_setting(a: ProducedBatches, b: ProducedBatches) -> str:
         return NO_SETTING
     waits_ns = [median_of(side.waits_ms) * NS_PER_MS for side in (a, b)]
     return LINGER if _intervals_differ(waits_ns[0], waits_ns[1]) else NO_SETTING
+
+
+def _compare_lingers(a: ProducedBatches, b: ProducedBatches) -> KeyDifference | None:
+    """Compare how long producers let records wait for more, if both sides have enough batches that show it."""
+    lingers_ms = [side.lingers_ms for side in (a, b)]
+    if min(map(len, lingers_ms)) < MIN_BATCHES:
+        return None
+    medians_ns = [round(median_of(each) * NS_PER_MS) for each in lingers_ms]
+    if not _intervals_differ(*medians_ns):
+        return None
+    texts = [duration(each) for each in medians_ns]
+    words = "median, from a batch's first record to its request"
+    return KeyDifference("", ("linger",), DiffReason.TIMING, texts[0], texts[1], len(lingers_ms[0]), len(lingers_ms[1]),
+                         words, None, None, setting=LINGER)  # fmt: skip
 
 
 def _are_often_full(sizes: "array[int]") -> bool:
