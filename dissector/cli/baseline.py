@@ -5,7 +5,15 @@ from collections.abc import Sequence
 from pathlib import Path, PurePath
 from typing import NamedTuple
 
-from dissector.analysis.baseline import BaselineError, choices, hold, observe, read_baseline, write_baseline
+from dissector.analysis.baseline import (
+    BaselineError,
+    choices,
+    count_checks,
+    hold,
+    observe,
+    read_baseline,
+    write_baseline,
+)
 from dissector.analysis.diff import DiffSide
 from dissector.analysis.diff.side_profile import SideProfile
 from dissector.analysis.outcomes import RuleStatus
@@ -90,6 +98,5 @@ def _save(profile: SideProfile, path: str) -> int:
         Path(path).write_text(text, "utf-8")
     except OSError as error:
         return print_error(f"can't write {path}: {os_error_message(error)}")
-    lines = len(observed.versions) + len(observed.settings) + len(observed.times)
-    print(f"Wrote {path}: {counted(lines, 'check')} for {observed.software}", file=sys.stderr)
+    print(f"Wrote {path}: {counted(count_checks(observed), 'check')} for {observed.software}", file=sys.stderr)
     return 0

@@ -6,25 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from dissector.analysis.baseline import hold, observe, read_baseline, write_baseline
-from dissector.analysis.diff.side_profile import SideProfile
-from dissector.analysis.outcomes import RuleStatus
 from dissector.capture_session import Capture
-from tests.analysis.diff.editing import Lines, compared, edited, of, side
+from tests.analysis.diff.editing import Lines, compared, edited, of
+from tests.survey.recorded import each_client, held, plain, text_of
 from tools.lab.survey.clients import CLIENTS
 from tools.lab.survey.recording_files import LARGEST, RECORDINGS, recording_path
-from tools.lab.survey.scenarios import PLAIN, SCENARIOS
-
-NAMES = [client.name for client in CLIENTS]
-QUICK = {"franz-go", "kafkajs"}
-"""Those that stand for all in `make test`; `make exhaustive` has the others. Four more are in `test_same_program`."""
-each_client = pytest.mark.parametrize(
-    "client", [pytest.param(name, marks=() if name in QUICK else pytest.mark.exhaustive) for name in NAMES]
-)
-
-
-def plain(client: str, number: int = 1) -> str:
-    return str(recording_path(client, PLAIN, number))
+from tools.lab.survey.scenarios import SCENARIOS
 
 
 def test_every_client_is_in_every_scenario_that_it_can_do() -> None:
@@ -56,17 +43,6 @@ def test_a_client_recorded_again_does_not_differ(client: str) -> None:
     for number in (2, 3):
         comparison = compared(plain(client), plain(client, number))
         assert [(each.api, each.path, each.a, each.b) for each in comparison.entries] == []
-
-
-def held(text: str, path: str) -> dict[str, str]:
-    """What a recording breaks of a baseline."""
-    baseline, lines = read_baseline(text)
-    outcomes = hold(SideProfile(side(path), {}, {}), baseline, lines, file="orders.toml")
-    return {each.rule: each.message for each in outcomes if each.status is RuleStatus.BROKEN}
-
-
-def text_of(path: str) -> str:
-    return write_baseline(observe(SideProfile(side(path), {}, {}))[0])
 
 
 @each_client

@@ -8,9 +8,12 @@ from dataclasses import dataclass
 from statistics import median
 from typing import Final
 
-from dissector.analysis.diff.behavior import BEHAVIORS, NOTHING
+from dissector.analysis.diff.batching import NS_PER_MS
+from dissector.analysis.diff.behavior import BEHAVIORS, NOTHING, WITHOUT_RESPONSES
+from dissector.analysis.diff.kept_numbers import median_of
 from dissector.analysis.diff.matching_keys import GROUP_PROTOCOLS
 from dissector.analysis.diff.side_profile import SideProfile
+from dissector.analysis.diff.statistical_comparison import MIN_BATCHES
 from dissector.core.text import clean
 
 SETTINGS: Final[Mapping[str, tuple[str, ...]]] = {
@@ -34,12 +37,15 @@ SETTINGS: Final[Mapping[str, tuple[str, ...]]] = {
     "rebalance timeout (ms)": ("JoinGroup", "ConsumerGroupHeartbeat", "StreamsGroupHeartbeat"),
     "heartbeat interval (ms)": tuple(GROUP_PROTOCOLS),
     "shutdown": ("Fetch", "JoinGroup", *GROUP_PROTOCOLS),
-    "never answered": (),
+    WITHOUT_RESPONSES: (),
 }
 """Behaviors of the matrix that are the same in each recording, and the APIs that show them; none for all."""
 IN_ORDER: Final = {"assignors"}
 """Behaviors whose values have an order that counts."""
 HEARTBEATS: Final = ("Heartbeat", *GROUP_PROTOCOLS)
+BACK_OFF, INTERVAL, LINGER = "retry back-off", "heartbeat interval", "linger"
+TIMES: Final[Mapping[str, tuple[str, ...]]] = {BACK_OFF: (), INTERVAL: HEARTBEATS, LINGER: ("Produce",)}
+"""Times that are a setting's, and the APIs that show them; none for all."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,12 +53,12 @@ class Baseline:
     """Texts by name, as the matrix of `kdissect diff` has them; times in nanoseconds by name."""
 
     software: str
-    """For readers: it is not compared."""
+    """What the client says that it is; the client ids of one that does not say it."""
     versions: Mapping[str, str]
     """``v18``, or several, by API."""
     settings: Mapping[str, str]
     times: Mapping[str, int]
-    """The shortest back-off of retries, the median interval of heartbeats."""
+    """The shortest back-off of retries, the median interval of heartbeats, the median linger of a producer."""
 
 
 def observe(profile: SideProfile) -> tuple[Baseline, dict[str, int]]:
@@ -80,7 +86,10 @@ def _times(profile: SideProfile) -> dict[str, int]:
     intervals_ns = [ns for key, each in profile.keys.items() if key.api in HEARTBEATS for ns in each.intervals_ns]
     times = {}
     if backoffs_ns:
-        times["retry back-off"] = min(backoffs_ns)
+        times[BACK_OFF] = min(backoffs_ns)
     if intervals_ns:
-        times["heartbeat interval"] = round(median(intervals_ns))
+        times[INTERVAL] = round(median(intervals_ns))
+    lingers_ms = profile.batches.lingers_ms
+    if len(lingers_ms) >= MIN_BATCHES:
+        times[LINGER] = round(median_of(lingers_ms) * NS_PER_MS)
     return times

@@ -6,7 +6,7 @@ import tomllib
 from collections.abc import Mapping
 from typing import Final, TypeVar
 
-from dissector.analysis.baseline.baseline import SETTINGS, Baseline
+from dissector.analysis.baseline.baseline import SETTINGS, TIMES, Baseline
 from dissector.core.text import clean
 
 _HEAD: Final = """\
@@ -15,7 +15,6 @@ _HEAD: Final = """\
 """
 LONGEST: Final = 1 << 16
 """Characters of a baseline, at most: one has some dozens of lines."""
-_TIMES: Final = ("retry back-off", "heartbeat interval")
 MOST_DOTS: Final = 100
 """Dots of a line outside of its texts, at most. No key of a baseline has one, and for a key of many parts `tomllib`
 takes a time that grows with the square of their number."""
@@ -75,8 +74,8 @@ def read_baseline(text: str) -> tuple[Baseline, dict[str, int]]:
     for name in settings.keys() - SETTINGS.keys():
         raise BaselineError(f"settings: {name!r} is none of {', '.join(SETTINGS)}")
     times = {name.removesuffix(" (ms)"): value for name, value in _table(tables, "times", int).items()}
-    for name in times.keys() - set(_TIMES):
-        raise BaselineError(f"times: {name!r} is none of {', '.join(f'{each} (ms)' for each in _TIMES)}")
+    for name in times.keys() - TIMES.keys():
+        raise BaselineError(f"times: {name!r} is none of {', '.join(f'{each} (ms)' for each in TIMES)}")
     software = _table(tables, "client", str).get("software", "")
     versions = _table(tables, "versions", str)
     baseline = Baseline(software, versions, settings, {name: value * _MS for name, value in times.items()})

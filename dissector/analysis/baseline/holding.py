@@ -3,8 +3,11 @@
 from collections.abc import Collection, Iterator
 from typing import Final
 
-from dissector.analysis.baseline.baseline import HEARTBEATS, SETTINGS, Baseline, observe
+from dissector.analysis.baseline.baseline import SETTINGS, TIMES, Baseline, observe
+from dissector.analysis.diff.behavior import NOTHING
+from dissector.analysis.diff.connection_roles import CLIENT_ID
 from dissector.analysis.diff.side_profile import SideProfile
+from dissector.analysis.diff.statistical_comparison import MIN_INTERVAL_DIFFERENCE_NS
 from dissector.analysis.outcomes import RuleOutcome, RuleStatus
 from dissector.core.text import duration
 from dissector.protocol.schema.loader import apis
@@ -12,7 +15,9 @@ from dissector.protocol.schema.loader import apis
 TOLERANCE: Final = 1.6
 """Times within this factor are equal: clients vary back-offs by a fifth, and machines are busy."""
 NOT_REQUESTED: Final = "not requested"
-_TABLES: Final = ("versions", "settings", "times")
+SOFTWARE: Final = "client.software"
+"""The rule that an upgrade breaks: whoever upgrades wants to know what else changes, so it counts only on demand."""
+_TABLES: Final = ("client", "versions", "settings", "times")
 _SINGULAR: Final = {"version": "versions", "setting": "settings", "time": "times", "retries": "times.retry back-off"}
 
 
@@ -21,7 +26,7 @@ def choices(words: Collection[str]) -> tuple[frozenset[str], list[str]]:
     (``versions.Fetch``); and the words that name none."""
     known = [
         *(f"versions.{each.name}" for each in apis()), *(f"settings.{each}" for each in SETTINGS),
-        "times.retry back-off", "times.heartbeat interval",
+        *(f"times.{each}" for each in TIMES), SOFTWARE,
     ]  # fmt: skip
     found, unknown = set[str](), []
     for word in words:
@@ -41,21 +46,28 @@ def _names(rule: str) -> tuple[str, str]:
     return name, name.removesuffix(" (ms)")
 
 
+def count_checks(baseline: Baseline) -> int:
+    """Return how many lines of a baseline captures are held to."""
+    lines = len(baseline.versions) + len(baseline.settings) + len(baseline.times)
+    return lines + _is_named(baseline.software)
+
+
 def hold(
     profile: SideProfile, baseline: Baseline, lines: dict[str, int], *, file: str,
     fail_on: Collection[str] = (), ignored: Collection[str] = (),
 ) -> list[RuleOutcome]:  # fmt: skip
     """Return what became of each entry of a baseline; and of APIs that it does not have, if it has versions.
 
-    `fail_on` and `ignored` are from `choices`; without `fail_on` every difference counts. `file` and `lines` are those
-    of the baseline."""
+    `fail_on` and `ignored` are from `choices`; without `fail_on` every difference counts but that of the software.
+    `file` and `lines` are those of the baseline."""
     seen, first = observe(profile)
     outcomes = []
     for rule, status, message, api in _compared(baseline, seen):
         table = rule.partition(".")[0]
         if rule in ignored or table in ignored:
             continue
-        if status is RuleStatus.BROKEN and fail_on and rule not in fail_on and table not in fail_on:
+        is_demanded = bool({rule, table} & set(fail_on))
+        if status is RuleStatus.BROKEN and not is_demanded and (fail_on or rule == SOFTWARE):
             status = RuleStatus.ALLOWED
         outcomes.append(RuleOutcome(rule, status, message, file, lines.get(rule), first.get(api)))
     return outcomes
@@ -63,6 +75,8 @@ def hold(
 
 def _compared(baseline: Baseline, seen: Baseline) -> Iterator[tuple[str, RuleStatus, str, str]]:
     """Yield the rule, its status, what is to say of it, and the API that shows it."""
+    if _is_named(baseline.software):
+        yield SOFTWARE, *_software_verdict(baseline.software, seen.software), "ApiVersions"
     names = sorted(baseline.versions.keys() | seen.versions.keys()) if baseline.versions else ()
     for api in names:
         before, after = (each.versions.get(api, NOT_REQUESTED) for each in (baseline, seen))
@@ -76,13 +90,30 @@ def _compared(baseline: Baseline, seen: Baseline) -> Iterator[tuple[str, RuleSta
             yield f"settings.{name}", *_verdict(before, seen.settings.get(name, "-")), api
     for name, before_ns in baseline.times.items():
         after_ns = seen.times.get(name)
-        api = next((each for each in HEARTBEATS if each in seen.versions), "") if name.startswith("heart") else ""
+        api = next((each for each in TIMES[name] if each in seen.versions), "")
         if after_ns is None:
             yield f"times.{name}", RuleStatus.NOT_SEEN, f"{duration(before_ns)}; the capture shows none", api
-        elif before_ns / TOLERANCE <= after_ns <= before_ns * TOLERANCE:
+        elif is_same_time(before_ns, after_ns):
             yield f"times.{name}", RuleStatus.HELD, f"{duration(before_ns)} (now {duration(after_ns)})", api
         else:
             yield f"times.{name}", *_verdict(duration(before_ns), duration(after_ns)), api
+
+
+def is_same_time(before_ns: int, after_ns: int) -> bool:
+    """Return whether two times are equal, but for what clients and machines vary."""
+    is_noise = abs(after_ns - before_ns) <= MIN_INTERVAL_DIFFERENCE_NS
+    return is_noise or before_ns / TOLERANCE <= after_ns <= before_ns * TOLERANCE
+
+
+def _is_named(software: str) -> bool:
+    """Return whether a client says what it is: client ids in its place are those of a run."""
+    return bool(software) and not software.startswith((CLIENT_ID, NOTHING))
+
+
+def _software_verdict(before: str, after: str) -> tuple[RuleStatus, str]:
+    if not _is_named(after):
+        return RuleStatus.NOT_SEEN, f"{before}; no request names it"
+    return _verdict(before, before if set(before.split(", ")) == set(after.split(", ")) else after)
 
 
 def _verdict(before: str, after: str) -> tuple[RuleStatus, str]:

@@ -41,6 +41,9 @@ STEP_ENTRIES: Final = 4_096
 STEP_BYTES: Final = 1 << 20
 """What is summed up together: what a processor's cache holds."""
 WRAP: Final = 1 << 64
+NEVER_MS: Final = (1 << 63) - 1
+LONGEST_WAIT_MS: Final = 150_000
+"""Beyond Java's default of linger.ms and delivery.timeout.ms together a record is not sent."""
 NS_PER_MS: Final = 1_000_000
 BATCH: Final = KINDS.index(RecordsEntryKind.BATCH)
 MESSAGE: Final = KINDS.index(RecordsEntryKind.MESSAGE)
@@ -92,8 +95,8 @@ class _Requests(NamedTuple):
 
 @dataclass(slots=True)
 class ProducedBatches:
-    """The batches that one side produced. Sizes and numbers are of all that were sent, records of those that the broker
-    has."""
+    """The batches that one side produced. Codecs and times are of all that were sent; records, sizes and sums are of
+    those that the broker did not refuse."""
 
     records: "array[int]" = field(default_factory=no_numbers)
     """Records of each batch."""
@@ -103,6 +106,9 @@ class ProducedBatches:
     """Batches of each request."""
     waits_ms: "array[int]" = field(default_factory=no_numbers)
     """From a batch's first timestamp, set by the producer, to its request."""
+    lingers_ms: "array[int]" = field(default_factory=no_numbers)
+    """The same, of batches whose first record came when all before it was sent: only a producer that lingers lets these
+    wait. The first batch of a partition may wait for metadata, and one behind a queue for its turn."""
     codecs: Counter[str] = field(default_factory=Counter)
     topics: dict[str, RecordSum] = field(default_factory=dict)
     keyed: dict[tuple[str, int], RecordSum] = field(default_factory=dict)
@@ -111,6 +117,8 @@ class ProducedBatches:
     """Batches whose records were not read: beyond `MAX_RECORD_BYTES`, or damaged."""
     unanswered: set[RepeatableBatch] = field(default_factory=set)
     """Batches of requests without a response that were not sent again with one so far."""
+    _sent_ms: dict[tuple[str, int], int] = field(default_factory=dict)
+    """The time of the last request by topic and partition."""
     _summation: RecordSummation = field(default_factory=RecordSummation, compare=False)
 
     def add_requests(self, capture: Capture, rows: Int64, found: IndexColumns, outcomes: ProduceOutcomes) -> None:
@@ -146,7 +154,7 @@ class ProducedBatches:
         is_accepted = self._accepted(fields, requests)
         for step in split_fields(fields.data, fields.starts, fields.ends, of_all, entries, STEP_BYTES):
             batches = step[step["kind"] == BATCH]
-            of_request, sizes = fields.row[batches["field"]], batches["end"] - batches["start"]
+            of_request = fields.row[batches["field"]]
             counts += np.bincount(of_request, minlength=len(counts))
             messages = step[step["kind"] == MESSAGE]
             codecs = np.append(batches["attributes"], fields.data[messages["start"] + MESSAGE_ATTRIBUTES]) & CODEC_MASK
@@ -155,15 +163,34 @@ class ProducedBatches:
             is_create_time = batches["attributes"] & LOG_APPEND_TIME == 0
             waits_ms = times_ms[of_request] - batches["base_timestamp"]
             extend(self.waits_ms, waits_ms[is_create_time], MAX_BATCHES)
-            extend(self.records, np.maximum(batches["records_count"], 0), MAX_BATCHES)
-            extend(self.sizes, sizes, MAX_BATCHES)
+            self._add_lingers(fields, batches[is_create_time], waits_ms[is_create_time], times_ms)
             batches = batches[is_accepted[batches["field"]]]
             sizes = batches["end"] - batches["start"]
+            extend(self.records, np.maximum(batches["records_count"], 0), MAX_BATCHES)
+            extend(self.sizes, sizes, MAX_BATCHES)
             is_read = np.cumsum(sizes) <= MAX_RECORD_BYTES - self.read_bytes
             self.read_bytes += int(sizes[is_read].sum())
             self.unread += len(batches) - int(is_read.sum())
             self._add_records(fields, batches[is_read], requests.is_answered)
         return counts
+
+    def _add_lingers(self, fields: RecordsFields, batches: Entries, waits_ms: Int64, times_ms: Int64) -> None:
+        """Add the waits of batches whose first record came after the last request for their partition."""
+        at = batches["field"]
+        place = fields.topic[at].astype(np.int64) << 32 | fields.partition[at] & 0xFFFFFFFF
+        sent_ms = times_ms[fields.row[at]]
+        order = np.argsort(place, kind="stable")
+        firsts = np.flatnonzero(np.diff(place[order], prepend=-1))
+        before_ms = np.roll(sent_ms[order], 1)
+        for n, last in zip(firsts.tolist(), np.append(firsts, len(order))[1:].tolist(), strict=True):
+            first = at[order[n]]
+            name = fields.names[int(fields.topic[first])], int(fields.partition[first])
+            before_ms[n] = self._sent_ms.get(name, NEVER_MS)
+            if name in self._sent_ms or len(self._sent_ms) < MAX_BATCHES:
+                self._sent_ms[name] = int(sent_ms[order[last - 1]])
+        is_lingering = np.empty(len(order), np.bool_)
+        is_lingering[order] = batches["base_timestamp"][order] >= before_ms
+        extend(self.lingers_ms, waits_ms[is_lingering & (waits_ms >= 0) & (waits_ms <= LONGEST_WAIT_MS)], MAX_BATCHES)
 
     @staticmethod
     def _accepted(fields: RecordsFields, requests: _Requests) -> Bool:

@@ -7,8 +7,10 @@ from dataclasses import dataclass
 from statistics import median
 from typing import Final, NamedTuple
 
+from dissector.analysis.diff.batching import LONGEST_WAIT_MS
 from dissector.analysis.diff.compared_values import ComparedValue, EntityName
 from dissector.analysis.diff.formatting import format_interval, format_value, format_values
+from dissector.analysis.diff.kept_numbers import median_of
 from dissector.analysis.diff.key_profile import KeyProfile
 from dissector.analysis.diff.matching_keys import CLOSING_A_SESSION, GROUP_PROTOCOLS
 from dissector.analysis.diff.message_leaves import TOPIC_ID, path_without_labels, time_set
@@ -17,12 +19,11 @@ from dissector.analysis.diff.side_profile import SideProfile
 from dissector.core.text import counted, duration, size
 
 NOTHING: Final = "-"
+WITHOUT_RESPONSES: Final = "APIs without responses"
 MIN_INTERVALS: Final = 3
 """Of requests that are also sent out of turn: fewer intervals make no rhythm yet."""
 CLOCK_MS: Final = 1_000
 """A clock that differs from that of the capture."""
-LONGEST_WAIT_MS: Final = 150_000
-"""Beyond Java's default of linger.ms and delivery.timeout.ms together a record is not sent."""
 CLOSING: Final = (CLOSING_A_SESSION,)
 VERSION: Final = " version"
 """The end of the names of versions: ``Fetch version``."""
@@ -48,6 +49,9 @@ class BehaviorPlace(NamedTuple):
         """The filter that selects these exchanges; empty for all."""
         apis = f"api == {self.apis[0]}" if len(self.apis) == 1 else f"api in {{{', '.join(self.apis)}}}"
         return " && ".join(filter(None, (apis if self.apis else "", self.condition)))
+
+
+NO_RESPONSE: Final = BehaviorPlace(condition="!(exists latency) && exists request.size")
 
 
 class Behavior(NamedTuple):
@@ -140,7 +144,7 @@ def _rate(*apis: str, least: int = 1) -> Behavior:
         longest = max((each.intervals_ns for each in profiles), key=len, default=None)
         if longest is None or len(longest) < least:
             return f"{count:,}" if count else NOTHING
-        return f"{count:,}, {format_interval(median(longest))}"
+        return f"{count:,}, {format_interval(median_of(longest))}"
 
     return Behavior(describe, BehaviorPlace(apis))
 
@@ -184,7 +188,7 @@ def _batch_size(side: SideProfile) -> str:
     batches = side.batches
     if not batches.records:
         return NOTHING
-    records, sizes = median(batches.records), median(batches.sizes)
+    records, sizes = median_of(batches.records), median_of(batches.sizes)
     unit = "record" if records == 1 else "records"
     return f"{records:g} {unit}, {size(round(sizes))} (max {max(batches.records):,}, {size(max(batches.sizes))})"
 
@@ -195,8 +199,8 @@ def _linger(side: SideProfile) -> str:
     if not waits_ms:
         return NOTHING
     if min(waits_ms) < -CLOCK_MS or max(waits_ms) > LONGEST_WAIT_MS:
-        return "records have times of their own"
-    return f"median {duration(round(max(0, median(waits_ms)) * 1_000_000))}"
+        return "the program sets the timestamps"
+    return f"median {duration(round(max(0, median_of(waits_ms)) * 1_000_000))}"
 
 
 def _fetch_sessions(side: SideProfile) -> str:
@@ -241,11 +245,11 @@ def _retries(side: SideProfile) -> str:
     return f"{count:,}" + (f", after {duration(round(median(backoffs_ns)))}" if backoffs_ns else "")
 
 
-def _unanswered(side: SideProfile) -> str:
+def _missing_responses(side: SideProfile) -> str:
     return f"{side.unanswered:,}" if side.unanswered else NOTHING
 
 
-def _never_answered(side: SideProfile) -> str:
+def _without_responses(side: SideProfile) -> str:
     """Name the APIs of which no request got a response."""
     sent, lost = Counter[str](), Counter[str]()
     for key, profile in side.keys.items():
@@ -271,8 +275,8 @@ BEHAVIORS: Final[dict[str, Behavior]] = {
     "connections": Behavior(_connections, BehaviorPlace()),
     "metadata requests": Behavior(_metadata, BehaviorPlace(("Metadata",), "topics")),
     "metadata total": _rate("Metadata", least=MIN_INTERVALS),
-    "unanswered requests": Behavior(_unanswered, BehaviorPlace(condition="!(exists latency) && exists request.size")),
-    "never answered": Behavior(_never_answered, BehaviorPlace(condition="!(exists latency) && exists request.size")),
+    "missing responses": Behavior(_missing_responses, NO_RESPONSE),
+    WITHOUT_RESPONSES: Behavior(_without_responses, NO_RESPONSE),
     "topic ids in requests": Behavior(
         _topic_ids, BehaviorPlace(("Produce", "Fetch", "Metadata", "OffsetCommit", "OffsetFetch"))
     ),

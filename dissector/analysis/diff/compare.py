@@ -1,17 +1,21 @@
 """Compare two sides: profile them, match their names, compare their matching keys, group the differences by cause."""
 
+from array import array
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
-from statistics import median
 from typing import Final
 
-from dissector.analysis.diff.alignment import align, out_of_order
+import numpy as np
+
+from dissector.analysis.diff.alignment import IndexPair, align, out_of_order
 from dissector.analysis.diff.client_settings import setting
 from dissector.analysis.diff.compared_values import ComparedValue
 from dissector.analysis.diff.consequences import fold_consequences, join_entries
+from dissector.analysis.diff.exchange_pairs import ExchangePairs, PairColumns, whole_stretch
 from dissector.analysis.diff.field_comparison import MAX_COMPARED_VALUES, KeyDifference, compare_fields
 from dissector.analysis.diff.formatting import describe_key
+from dissector.analysis.diff.kept_numbers import median_of
 from dissector.analysis.diff.key_profile import FieldPlace, KeyProfile
-from dissector.analysis.diff.matching_keys import MatchingKey, Workflow
+from dissector.analysis.diff.matching_keys import MatchingKey, Workflow, workflow_of
 from dissector.analysis.diff.message_leaves import path_without_labels
 from dissector.analysis.diff.name_matching import NameMatching
 from dissector.analysis.diff.name_uses import NameUses
@@ -22,13 +26,12 @@ from dissector.analysis.diff.result import (
     DiffEntry,
     DiffReason,
     DiffResult,
-    ExchangePair,
     PairVerdict,
     SideSummary,
     TimingSummary,
 )
 from dissector.analysis.diff.side import DiffSide
-from dissector.analysis.diff.side_profile import SideProfile, WorkflowSteps
+from dissector.analysis.diff.side_profile import SideProfile
 from dissector.analysis.diff.statistical_comparison import (
     MIN_BATCHES,
     MIN_PRODUCE_REQUESTS,
@@ -37,18 +40,21 @@ from dissector.analysis.diff.statistical_comparison import (
     compare_frequency,
     compare_lost,
 )
+from dissector.analysis.diff.workflow_steps import Steps, WorkflowSteps
+from dissector.core.arrays import Int64
+from dissector.core.columns import ValueNumbers
 
 IGNORED: Final = (
     "correlation ids, client ids, client ports",
-    "times; median intervals of repeated requests and of retries are equal up to a factor of 1.5",
+    "times; median intervals of repeated requests and of retries count as equal within a factor of 1.5",
     "values of offsets, epochs and sequence numbers; only their presence is compared",
-    "member ids, producer ids, uuids, fetch sessions and other names of one run: matched by how they are used",
-    "responses with retriable errors; their number (equal up to 3 more) and the retry backoff are compared",
+    "generated names (member ids, producer ids, UUIDs, fetch sessions); they are matched by their use",
+    "responses with retriable errors; their number (within 3) and the back-off of retries are compared",
     "2 more requests, or 10% more, of an API that clients call repeatedly; or any number at the same rate",
     f"fields with more than {MAX_COMPARED_VALUES} values on both sides; the order of array elements",
     "the partitions of records without a key",
-    f"which records share a batch, below {MIN_BATCHES} batches, and the number of Produce requests, below "
-    f"{MIN_PRODUCE_REQUESTS}; above, both are equal up to a factor of 1.5",
+    f"how records are batched, below {MIN_BATCHES} batches, and the number of Produce requests, below "
+    f"{MIN_PRODUCE_REQUESTS}; from there on, both count as equal within a factor of 1.5",
 )
 SET: Final = (DiffReason.VALUE, DiffReason.DEFAULT)
 NO_EXCHANGES: Final = KeyProfile()
@@ -95,7 +101,7 @@ class _DiffBuilder:
             self._summary(0),
             self._summary(1),
             tuple(self._ordered([*entries, *order_entries])),
-            tuple(self._listed(pairs)),
+            pairs,
             tuple(self._timings()),
             (*IGNORED, *self._names.notes()),
             PairDecoder(self._sides[0], self._sides[1], self._names, self._differing_fields),
@@ -140,7 +146,8 @@ class _DiffBuilder:
 
     def _entry(self, key: MatchingKey, found: KeyDifference) -> DiffEntry:
         path = path_without_labels(found.path)
-        is_frequency = found.reason in (DiffReason.COUNT, DiffReason.RATE, DiffReason.TIMING) and not found.part
+        is_of_key = not (found.part or found.setting)
+        is_frequency = found.reason in (DiffReason.COUNT, DiffReason.RATE, DiffReason.TIMING) and is_of_key
         if is_frequency or (found.reason in SET and found.part == "request" and self._varies(key, found)):
             found = found._replace(
                 explanation="; ".join(filter(None, (found.explanation, self._uncounted(key)))),
@@ -214,71 +221,48 @@ class _DiffBuilder:
                 yield DiffEntry(api, "", "version", DiffReason.VERSION, texts[0], texts[1], a.total(), b.total(),
                                 row_a=first[0], row_b=first[1])  # fmt: skip
 
-    def _pairs(self) -> tuple[list[ExchangePair], list[DiffEntry]]:
+    def _pairs(self) -> tuple[ExchangePairs, list[DiffEntry]]:
         """Pair all exchanges with the matching ones of the other side; return entries for steps in another order."""
-        pairs: list[ExchangePair] = []
+        pairs = PairColumns()
         order_entries: list[DiffEntry] = []
-        aligned: set[MatchingKey] = set()
+        numbers = ValueNumbers[MatchingKey]()
+        common = [
+            np.array([numbers.of(self._names.key(n, key)) for key in side.key_numbers.values], np.int64)
+            for n, side in enumerate(self._sides)
+        ]
+        verdicts = [self._verdict(key) for key in numbers.values]
         workflows = [{self._renamed(n, workflow): steps for workflow, steps in side.workflows.items()} for n, side in
                      enumerate(self._sides)]  # fmt: skip
         for workflow in dict.fromkeys((*workflows[0], *workflows[1])):
-            steps = [side.get(workflow, []) for side in workflows]
-            keys = [[self._names.key(n, key) for key, _ in each] for n, each in enumerate(steps)]
-            aligned.update(*keys)
-            in_order = align(keys[0], keys[1])
-            moved = out_of_order(keys[0], keys[1], in_order)
-            pairs += self._step_pairs(steps[0], steps[1], keys, in_order, moved)
+            steps = [side.get(workflow, WorkflowSteps()).steps() for side in workflows]
+            a, b = (of_side[each.keys] for of_side, each in zip(common, steps, strict=True))
+            in_order = align(a.tolist(), b.tolist())
+            moved = out_of_order(a.tolist(), b.tolist(), in_order)
+            _add_steps(pairs, steps, in_order, [verdicts[n] for n in a[_places(in_order, 0)].tolist()])
+            _add_steps(pairs, steps, moved, [PairVerdict.ORDER] * len(moved))
+            for n, verdict in enumerate((PairVerdict.ONLY_A, PairVerdict.ONLY_B)):
+                is_alone = np.ones(len(steps[n].keys), np.bool_)
+                is_alone[_places([*in_order, *moved], n)] = False
+                pairs.add_alone(steps[n].rows.where(is_alone), verdict)
             if moved:
+                keys = [[numbers.values[n] for n in side.tolist()] for side in (a, b)]
                 order_entries.append(_order_entry(keys, steps))
         for key in dict.fromkeys((*self._keys[0], *self._keys[1])):
-            if key not in aligned:
-                rows = [side[key].rows if key in side else () for side in self._keys]
-                pairs += self._zipped(key, rows[0], rows[1])
-        return pairs, order_entries
+            if workflow_of(key) is None:
+                rows = [whole_stretch(side.get(key, NO_EXCHANGES).rows) for side in self._keys]
+                pairs.add_stretches(rows[0], rows[1], [self._verdict(key)])
+        share = len(self._sides[0].side.capture) / max(1, len(self._sides[1].side.capture))
+        return pairs.listed(share), order_entries
 
     def _renamed(self, side: int, workflow: Workflow) -> Workflow:
         return Workflow(*self._names.key(side, MatchingKey(workflow.matched, workflow.name, workflow.subject, ""))[:3])
 
-    def _step_pairs(
-        self,
-        a: WorkflowSteps,
-        b: WorkflowSteps,
-        keys: list[list[MatchingKey]],
-        in_order: list[tuple[int, int]],
-        moved: list[tuple[int, int]],
-    ) -> Iterator[ExchangePair]:
-        for i, j in in_order:
-            yield from self._zipped(keys[0][i], a[i][1], b[j][1])
-        for i, j in moved:
-            yield from (pair if pair.verdict is PairVerdict.MORE else pair._replace(verdict=PairVerdict.ORDER)
-                        for pair in self._zipped(keys[0][i], a[i][1], b[j][1]))  # fmt: skip
-        matched = [{pair[side] for pair in (*in_order, *moved)} for side in (0, 1)]
-        for n, (_, rows) in enumerate(a):
-            yield from () if n in matched[0] else (ExchangePair(row, None, PairVerdict.ONLY_A) for row in rows)
-        for n, (_, rows) in enumerate(b):
-            yield from () if n in matched[1] else (ExchangePair(None, row, PairVerdict.ONLY_B) for row in rows)
-
-    def _zipped(self, key: MatchingKey, a: Iterable[int], b: Iterable[int]) -> Iterator[ExchangePair]:
-        """Pair the n-th with the n-th; further ones of either side are repetitions."""
-        rows_a, rows_b = list(a), list(b)
-        verdict = PairVerdict.DIFFERENT if self._differing_fields(key) else PairVerdict.SAME
-        both = min(len(rows_a), len(rows_b))
-        yield from (ExchangePair(i, j, verdict) for i, j in zip(rows_a, rows_b, strict=False))
-        yield from (ExchangePair(row, None, PairVerdict.MORE if both else PairVerdict.ONLY_A) for row in rows_a[both:])
-        yield from (ExchangePair(None, row, PairVerdict.MORE if both else PairVerdict.ONLY_B) for row in rows_b[both:])
+    def _verdict(self, key: MatchingKey) -> PairVerdict:
+        """Return the verdict for the pairs of a key."""
+        return PairVerdict.DIFFERENT if self._differing_fields(key) else PairVerdict.SAME
 
     def _differing_fields(self, key: MatchingKey) -> list[KeyDifference]:
         return [each for each in self._differences.get(key, ()) if each.part]
-
-    def _listed(self, pairs: list[ExchangePair]) -> list[ExchangePair]:
-        """Return pairs in the order in which they are listed: by A's row; rows of B alone at the same relative
-        position."""
-        share = len(self._sides[0].side.capture) / max(1, len(self._sides[1].side.capture))
-
-        def position(pair: ExchangePair) -> tuple[float, int]:
-            return (float(pair.a), 0) if pair.a is not None else ((pair.b or 0) * share, 1)
-
-        return sorted(pairs, key=position)
 
     def _ordered(self, entries: Iterable[DiffEntry]) -> list[DiffEntry]:
         """Fold consequences into their causes, and sort."""
@@ -289,14 +273,28 @@ class _DiffBuilder:
         return ordered(fold_consequences(entries), first)
 
 
-def _median(times_ns: Sequence[int]) -> int | None:
-    return round(median(times_ns)) if times_ns else None
+def _median(times_ns: "array[int]") -> int | None:
+    return round(median_of(times_ns)) if times_ns else None
 
 
-def _order_entry(keys: list[list[MatchingKey]], steps: list[WorkflowSteps]) -> DiffEntry:
+def _places(matches: Sequence[IndexPair], side: int) -> Int64:
+    """Return the places of matches on one side."""
+    return np.array([each[side] for each in matches], np.int64)
+
+
+def _add_steps(
+    pairs: PairColumns, steps: Sequence[Steps], matches: Sequence[IndexPair], verdicts: Sequence[PairVerdict]
+) -> None:
+    """Pair the exchanges of steps that match."""
+    a, b = (each.rows.where(_places(matches, n)) for n, each in enumerate(steps))
+    pairs.add_stretches(a, b, verdicts)
+
+
+def _order_entry(keys: list[list[MatchingKey]], steps: Sequence[Steps]) -> DiffEntry:
     """Return the entry for a workflow whose steps both sides take in another order."""
     texts = [", ".join(key.api for key in side[:8]) + (", …" if len(side) > 8 else "") for side in keys]
+    first = [int(each.rows.rows[0]) for each in steps]
     return DiffEntry(
         keys[0][0].api, "", "", DiffReason.ORDER, texts[0], texts[1], len(keys[0]), len(keys[1]),
-        row_a=steps[0][0][1][0], row_b=steps[1][0][1][0],
+        row_a=first[0], row_b=first[1],
     )  # fmt: skip

@@ -5,7 +5,13 @@ from collections import Counter
 from collections.abc import Callable, Set
 from typing import Final
 
+import numpy as np
+
+from dissector.analysis.diff.kept_numbers import as_column, extend, no_numbers
+from dissector.core.arrays import Int64
+from dissector.core.columns import ValueNumbers, unique
 from dissector.protocol.message import Values
+from dissector.protocol.schema.loader import api_name
 
 ROLES: Final = {
     "Produce": "produce",
@@ -28,9 +34,16 @@ OFFSET_APIS: Final = frozenset(("ListOffsets", "OffsetForLeaderEpoch"))
 of a connection that has no other."""
 PRODUCER_ID: Final = "producer id"
 """The role of a connection that is only for InitProducerId (franz-go); others send it where they ask for metadata."""
+METADATA: Final = "metadata"
+NEUTRAL_PARTS: Final = {"InitProducerId": PRODUCER_ID, "Metadata": METADATA}
+"""What of neutral APIs counts on a connection without others."""
 BOOTSTRAP: Final = "bootstrap"
 ADMIN: Final = "admin"
+PART_BITS: Final = 6
+"""There are fewer parts than bits in a number."""
 MAX_CLIENT_NAMES: Final = 100
+CLIENT_ID: Final = "client id "
+"""In front of a client id where the name of the software would stand."""
 _BROKERS_OWN: Final = re.compile(
     r"AddPartitionsManager-client-\d+|broker-\d+-txn-marker-sender|broker-\d+-fetcher-\d+|raft-client-\d+"
     r"|Persister-client-\d+|NetworkPartitionMetadataClient-client-\d+"
@@ -49,16 +62,24 @@ class ConnectionRoles:
     def __init__(self, client_id: Callable[[int], str | None]) -> None:
         """`client_id` returns the client id with a number."""
         self._client_id = client_id
-        self._apis: dict[tuple[int, str], None] = {}
-        """Connections with the APIs that they carry."""
+        self._connections = no_numbers()
+        self._parts = no_numbers()
+        """What connections carry, each part of a connection once or a few times: numbers of roles and APIs."""
+        self._part_numbers = ValueNumbers[str]()
         self._client_ids: dict[int, None] = {}
         self.software: dict[str, None] = {}
 
-    def add_exchange(self, connection: int, api: str, client_id: int) -> None:
-        """Add an exchange of a connection."""
-        self._apis[connection, api] = None
-        if client_id not in self._client_ids and len(self._client_ids) < MAX_CLIENT_NAMES:
-            self._client_ids[client_id] = None
+    def add_exchanges(self, connections: Int64, api_keys: Int64, client_ids: Int64) -> None:
+        """Add exchanges: their connections, APIs and client ids, as `IndexColumns` has them."""
+        keys, of_row = np.unique(api_keys, return_inverse=True)
+        parts = np.array([self._part_numbers.of(_part(api_name(key))) for key in keys.tolist()], np.int64)[of_row]
+        carried = unique(connections << PART_BITS | parts)
+        extend(self._connections, carried >> PART_BITS)
+        extend(self._parts, carried & (1 << PART_BITS) - 1)
+        distinct, first = np.unique(client_ids, return_index=True)
+        for client_id in distinct[np.argsort(first)].tolist():
+            if client_id not in self._client_ids and len(self._client_ids) < MAX_CLIENT_NAMES:
+                self._client_ids[client_id] = None
 
     def add_software(self, request: Values) -> None:
         """Add the software that an ApiVersions request names."""
@@ -69,10 +90,17 @@ class ConnectionRoles:
     @property
     def connections(self) -> Counter[str]:
         """The number of connections in each role."""
-        apis: dict[int, set[str]] = {}
-        for connection, api in self._apis:
-            apis.setdefault(connection, set()).add(api)
-        return Counter(map(_role, apis.values()))
+        carried = as_column(self._connections)
+        _, at = np.unique(carried, return_inverse=True)
+        parts = np.zeros(int(at.max(initial=-1)) + 1, np.int64)
+        np.bitwise_or.at(parts, at, 1 << as_column(self._parts))
+        roles = Counter[str]()
+        sets, first, counts = np.unique(parts, return_index=True, return_counts=True)
+        names = self._part_numbers.values
+        for n in np.argsort(first).tolist():
+            has = int(sets[n])
+            roles[_role({name for number, name in enumerate(names) if has >> number & 1})] += int(counts[n])
+        return roles
 
     @property
     def _client_id_texts(self) -> tuple[str, ...]:
@@ -86,14 +114,21 @@ class ConnectionRoles:
     @property
     def labeled_clients(self) -> tuple[str, ...]:
         """The same, with client ids marked as such."""
-        return tuple(self.software) or tuple(f"client id {name}" for name in self._client_id_texts)
+        return tuple(self.software) or tuple(f"{CLIENT_ID}{name}" for name in self._client_id_texts)
 
 
-def _role(apis: Set[str]) -> str:
-    """Return the role of a connection that carries these APIs. One with neutral APIs alone is for the bootstrap."""
-    roles = {ROLES.get(api, ADMIN) for api in apis - ROLE_NEUTRAL_APIS - OFFSET_APIS}
+def _part(api: str) -> str:
+    """Return what an API adds to the role of its connection."""
+    if api in ROLE_NEUTRAL_APIS:
+        return NEUTRAL_PARTS.get(api, BOOTSTRAP)
+    return OFFSETS if api in OFFSET_APIS else ROLES.get(api, ADMIN)
+
+
+def _role(parts: Set[str]) -> str:
+    """Return the role of a connection, by what its APIs add. One with neutral APIs alone is for the bootstrap."""
+    roles = parts - {*NEUTRAL_PARTS.values(), BOOTSTRAP, OFFSETS}
     if roles:
         return " + ".join(sorted(roles))
-    if apis & OFFSET_APIS:
+    if OFFSETS in parts:
         return OFFSETS
-    return PRODUCER_ID if "InitProducerId" in apis and "Metadata" not in apis else BOOTSTRAP
+    return PRODUCER_ID if PRODUCER_ID in parts and METADATA not in parts else BOOTSTRAP

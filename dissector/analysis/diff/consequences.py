@@ -36,6 +36,7 @@ CONSEQUENCES: Final[dict[FieldKey, tuple[FieldKey, ...]]] = {
         ("Fetch", "response", "responses.partitions.aborted_transactions"),
     ),
     ("Produce", "request", f"{_BATCHES}producer_epoch"): (("Produce", "request", f"{_BATCHES}base_sequence"),),
+    ("Produce", "", "linger"): (("Produce", "", ""),),
     ("Produce", "", "version"): (("Produce", "request", f"{_BATCHES}magic"),),
     ("Produce", "request", f"{_BATCHES}magic"): tuple(
         ("Produce", "request", _BATCHES + name) for name in ("timestamp_type", "transactional")
@@ -80,13 +81,21 @@ CONSEQUENCES: Final[dict[FieldKey, tuple[FieldKey, ...]]] = {
     ),
     ("CreateTopics", "request", "topics.num_partitions"): (("CreateTopics", "response", "topics.num_partitions"),),
 }
-"""By cause: an incremental Fetch names only what changed (KIP-227); brokers list aborted transactions only for
-READ_COMMITTED (KIP-98), where only idempotent producers have an id; the version of Produce says which magic batches
-have, and later ones have more attributes (KIP-32, KIP-98); a later subscription has more fields (KIP-429, KIP-792,
-KIP-881); a broker hides features that an old client could not read (KIP-1022), and sends a message for success
-only in the versions that look up a single coordinator; it returns what was committed, and answers what was asked."""
+"""By cause: an incremental Fetch names only what changed (KIP-227); who lingers sends fewer batches; brokers list
+aborted transactions only for READ_COMMITTED (KIP-98), where only idempotent producers have an id; the version of
+Produce says which magic batches have, and later ones have more attributes (KIP-32, KIP-98); a later subscription has
+more fields (KIP-429, KIP-792, KIP-881); a broker hides features that an old client could not read (KIP-1022), and
+sends a message for success only in the versions that look up a single coordinator; it returns what was committed,
+and answers what was asked."""
 _NUMBER: Final = re.compile(r"\d+")
 CLASSIC_GROUP: Final = frozenset(("JoinGroup", "SyncGroup", "Heartbeat", "LeaveGroup"))
+FETCHED_OFFSETS: Final[frozenset[FieldKey]] = frozenset((
+    ("OffsetFetch", "", ""),
+    *(("OffsetFetch", "request", name) for name in ("member_id", "member_epoch")),
+    *(("OffsetFetch", "response", f"topics.partitions.{name}") for name in ("committed_offset",
+                                                                            "committed_leader_epoch")),
+))  # fmt: skip
+"""What depends on the group protocol: a member of KIP-848 fetches offsets with its epoch, after other assignments."""
 WAIT: Final[FieldKey] = ("Fetch", "request", "max_wait_ms")
 USER_DATA: Final[tuple[FieldKey, ...]] = (
     ("JoinGroup", "request", f"{_SUBSCRIPTION}user_data"),
@@ -184,12 +193,22 @@ def _cause(entry: DiffEntry, entries: dict[FieldKey, DiffEntry]) -> FieldKey | N
 
 
 def _group_protocol(entry: DiffEntry, entries: dict[FieldKey, DiffEntry]) -> FieldKey | None:
-    """Return the heartbeats of another group protocol that are in place of the requests of the classic one."""
+    """Return the heartbeats of another group protocol that are in place of the requests of the classic one, for these
+    and for what follows from the protocol."""
     heartbeats = next((each for api in GROUP_PROTOCOLS if (each := entries.get((api, "", "")))), None)
     if heartbeats is None or heartbeats.reason is not DiffReason.ONE_SIDE:
         return None
-    is_instead = entry.reason is DiffReason.ONE_SIDE and bool(entry.count_a) != bool(heartbeats.count_a)
-    return _field(heartbeats) if entry.api in CLASSIC_GROUP and not entry.part and is_instead else None
+    if entry.api in CLASSIC_GROUP and not entry.part and _is_instead(entry, heartbeats):
+        return _field(heartbeats)
+    join = entries.get(JOIN)
+    follows = _field(entry) in FETCHED_OFFSETS and join is not None and _is_instead(join, heartbeats)
+    return _field(heartbeats) if follows else None
+
+
+def _is_instead(entry: DiffEntry, other: DiffEntry) -> bool:
+    """Return whether one side alone has an entry's requests, and the other side alone those of the other entry."""
+    is_alone = entry.reason is DiffReason.ONE_SIDE and other.reason is DiffReason.ONE_SIDE
+    return is_alone and bool(entry.count_a) != bool(other.count_a)
 
 
 def _cause_if_alike(entry: DiffEntry, entries: dict[FieldKey, DiffEntry]) -> FieldKey | None:

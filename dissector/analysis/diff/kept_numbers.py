@@ -16,3 +16,17 @@ def extend(numbers: "array[int]", more: Int64, most: int | None = None) -> None:
     """Append numbers, but none once there are `most`."""
     room = len(more) if most is None else max(0, most - len(numbers))
     numbers.frombytes(more[:room].astype(np.int64).tobytes())
+
+
+def as_column(numbers: "array[int]") -> Int64:
+    """Return the numbers as a column, `(n,)`. It shares their memory: the array can't grow while it is in use."""
+    return np.frombuffer(numbers, np.int64)
+
+
+def median_of(numbers: "array[int]") -> float:
+    """Return the median, as `statistics.median` does: an integer if one number is in the middle."""
+    middle = len(numbers) // 2
+    if len(numbers) % 2:
+        return int(np.partition(as_column(numbers), middle)[middle])
+    low, high = np.partition(as_column(numbers), (middle - 1, middle))[middle - 1 : middle + 1].tolist()
+    return float((low + high) / 2)

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 import numpy as np
+import numpy.typing as npt
 
 from dissector.analysis.diff.compared_values import ComparedValue, EntityName, Placeholder
 from dissector.analysis.diff.kept_numbers import extend, no_numbers
@@ -26,6 +27,7 @@ MAX_INTERVALS: Final = 10_000
 FieldPlace = tuple[str, LeafPath]
 """``request`` or ``response``, and the path in its body."""
 NEVER_SENT: Final = -1
+Texts = npt.NDArray[np.object_]
 MORE_VALUES: Final = Placeholder("more values")
 
 
@@ -86,15 +88,15 @@ class KeyProfile:
     def retry_count(self) -> int:
         return sum(self.retries.counts.values())
 
-    def add_rows(self, rows: Int64, found: IndexColumns, errors: Sequence[str], joins: Int64) -> None:
+    def add_rows(self, rows: Int64, found: IndexColumns, errors: Texts, joins: Int64) -> None:
         """Add exchanges: their rows, ascending, the columns of these, the names of their retriable errors, and how
         often the member on their connection has joined its group."""
         extend(self.rows, rows)
         if len(self.intervals_ns) < MAX_INTERVALS:
             extend(self.intervals_ns, self._intervals(found, joins), MAX_INTERVALS)
         extend(self.latencies_ns, found.latency_ns[found.has_latency], MAX_INTERVALS)
-        if self.retries.failed_ns or any(errors):
-            self.retries.add(errors, found)
+        if self.retries.failed_ns or (errors != "").any():
+            self.retries.add(errors.tolist(), found)
 
     def _intervals(self, found: IndexColumns, joins: Int64) -> Int64:
         """Return the time since the last request on the same connection, of each request that has one before it."""
@@ -104,9 +106,12 @@ class KeyProfile:
         before_ns, joins_before = np.roll(times_ns, 1), np.roll(joins, 1)
         lasts = np.append(firsts[1:], len(order)) - 1
         known = self.last_request
-        for at, connection, last_ns, last_joins in tuples(firsts, connections[firsts], times_ns[lasts], joins[lasts]):
-            before_ns[at], joins_before[at] = known.get(connection, (0, NEVER_SENT))
-            known[connection] = last_ns, last_joins
+        before_ns[firsts], joins_before[firsts] = 0, NEVER_SENT
+        is_known = np.array([each in known for each in connections[firsts].tolist()], np.bool_)
+        for at, connection in tuples(firsts[is_known], connections[firsts[is_known]]):
+            before_ns[at], joins_before[at] = known[connection]
+        last = tuples(times_ns[lasts], joins[lasts])
+        known.update(zip(connections[lasts].tolist(), last, strict=True))
         intervals = np.empty(len(order), np.int64)
         intervals[order] = times_ns - before_ns
         is_interval = np.empty(len(order), np.bool_)

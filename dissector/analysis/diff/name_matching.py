@@ -91,7 +91,7 @@ class NameMatching:
                 yield (f"{counted(len(of_kind), kind)} of {side} that no request names:"
                        f" {', '.join(of_kind[:MAX_NAMED])}{more}")  # fmt: skip
         if self.compares_partitions_together:
-            yield "which partition it is, as the topics of both sides have other partitions"
+            yield "partition numbers, as the topics of the two sides have different partitions"
 
     def _of_both(self, side: int, mine: NamesByKind, other: NamesByKind) -> set[EntityName]:
         """Return a side's topics that match one of the other side and are compared."""

@@ -6,7 +6,6 @@ Invariants:
   * row numbers count from 0, as `Capture.exchange` does.
 """
 
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TYPE_CHECKING, NamedTuple
@@ -15,6 +14,7 @@ from dissector.analysis.diff.formatting import format_path
 from dissector.analysis.diff.message_leaves import LeafPath
 
 if TYPE_CHECKING:
+    from dissector.analysis.diff.exchange_pairs import ExchangePairs
     from dissector.analysis.diff.pair_details import PairDecoder
 
 PathText = str
@@ -177,7 +177,7 @@ class DiffResult:
     b: SideSummary
     entries: tuple[DiffEntry, ...]
     """The most significant first, those of one API together."""
-    pairs: tuple[ExchangePair, ...]
+    pairs: "ExchangePairs"
     """In the order of A's rows; B's unmatched rows at their relative position."""
     timings: tuple[TimingSummary, ...]
     ignored: tuple[str, ...]
@@ -203,13 +203,6 @@ class DiffResult:
         """Return the field of an entry on both sides, in the first pair that shows it; none if no pair does."""
         if not entry.part and entry.path != "version":
             return []
-        first = next((pair for pair in self._pairs_of(entry) if self._details.shows(pair, entry)), None)
+        pairs = self.pairs.with_rows(entry.row_a, entry.row_b)
+        first = next((pair for pair in pairs if self._details.shows(pair, entry)), None)
         return [] if first is None else self._details.field_bytes(first, entry)
-
-    def _pairs_of(self, entry: DiffEntry) -> Iterator[ExchangePair]:
-        """Yield the pairs of an entry's first rows."""
-        wanted = (entry.row_a, entry.row_b)
-        return (
-            pair for pair in self.pairs
-            if any(row is not None and row == first for row, first in zip((pair.a, pair.b), wanted, strict=True))
-        )  # fmt: skip

@@ -37,8 +37,9 @@ from dissector.analysis.diff.message_contents import (
     group_exchanges,
 )
 from dissector.analysis.diff.side import DiffSide
+from dissector.analysis.diff.workflow_steps import WorkflowSteps
 from dissector.core.arrays import Bool, Int64
-from dissector.core.columns import ValueNumbers, tuples
+from dissector.core.columns import ValueNumbers, is_in
 from dissector.index.index_columns import IndexColumns
 from dissector.protocol.schema.api_groups import HARMLESS_IN_FLIGHT
 from dissector.protocol.schema.api_keys import ApiKey
@@ -52,10 +53,6 @@ MAX_NAMES: Final = 65_536
 BETWEEN_BROKERS: Final = "between brokers"
 
 
-WorkflowSteps = list[tuple[MatchingKey, list[int]]]
-"""The steps of a workflow in order, each with its rows: consecutive exchanges of one key are one step."""
-
-
 class ClassifiedExchange(NamedTuple):
     """An exchange's matching key, and where its profile goes."""
 
@@ -63,6 +60,8 @@ class ClassifiedExchange(NamedTuple):
     retriable_error: str
     """The name of the error; empty for none."""
     profile: KeyProfile
+    number: int
+    """That of the key among the side's keys."""
     steps: WorkflowSteps | None
     """The steps of its workflow; None for an API that clients call repeatedly."""
 
@@ -76,7 +75,9 @@ class SideProfile:
         self._connections = connections
         self._rows = rows
         self.keys: dict[MatchingKey, KeyProfile] = {}
+        self.key_numbers = ValueNumbers[MatchingKey]()
         self.workflows: dict[Workflow, WorkflowSteps] = {}
+        """With the keys of their steps by number."""
         self.names: dict[str, dict[str, None]] = {}
         """The names of each kind, in the order of their first appearance."""
         self.batches = ProducedBatches()
@@ -202,8 +203,9 @@ class SideProfile:
             if isinstance(each, EntityName):
                 self._add_name(each)
         workflow = workflow_of(key)
-        steps = None if workflow is None else self.workflows.setdefault(workflow, [])
-        classified = ClassifiedExchange(key, retriable_error, self.keys.setdefault(key, KeyProfile()), steps)
+        steps = None if workflow is None else self.workflows.setdefault(workflow, WorkflowSteps())
+        profile, number = self.keys.setdefault(key, KeyProfile()), self.key_numbers.of(key)
+        classified = ClassifiedExchange(key, retriable_error, profile, number, steps)
         if UNNUMBERED not in cache_key[:2] and group.row not in self._rows:
             if len(self._classified) >= MAX_CLASSIFIED:
                 self._classified.clear()
@@ -214,29 +216,28 @@ class SideProfile:
         """Add what does not follow from contents: rows, their order, times, batches, connections. `classified` are the
         groups, and `group` has the number of each exchange's."""
         rows, found = exchanges.rows, exchanges.found
-        keys = ValueNumbers[MatchingKey]()
-        of_row = np.array([keys.of(each.key) for each in classified], np.int64)[group]
-        order = np.argsort(of_row, kind="stable")
-        of_key = np.split(order, np.cumsum(np.bincount(of_row))[:-1])
-        errors = [each.retriable_error for each in classified]
+        numbers = np.array([each.number for each in classified], np.int64)[group]
+        errors = np.array([each.retriable_error for each in classified], np.object_)[group]
         joins = self._count_joins(found)
-        for key, places in zip(keys.values, of_key, strict=True):
-            of_places = [errors[n] for n in group[places].tolist()]
-            self.keys[key].add_rows(rows[places], found.where(places), of_places, joins[places])
+        for places in _places_by_number(numbers):
+            profile = classified[group[places[0]]].profile
+            profile.add_rows(rows[places], found.where(places), errors[places], joins[places])
         unanswered = np.flatnonzero(found.expects_response & ~found.has_latency)
         for at in unanswered[self._are_lost(found, unanswered)].tolist():
-            self.keys[classified[group[at]].key].lost.append(int(rows[at]))
-        steps = [each.steps for each in classified]
-        is_step = np.array([each is not None for each in steps], np.bool_)[group]
-        for row, number in tuples(rows[is_step], group[is_step]):
-            _add_step(steps[number], classified[number].key, row)
+            classified[group[at]].profile.lost.append(int(rows[at]))
+        workflows = ValueNumbers[WorkflowSteps | None]()
+        of_workflow = np.array([workflows.of(each.steps) for each in classified], np.int64)[group]
+        for places in _places_by_number(of_workflow):
+            steps = workflows.values[of_workflow[places[0]]]
+            if steps is not None:
+                steps.add(rows[places], numbers[places])
         is_produce = found.api_key == ApiKey.PRODUCE
         may_refuse = np.array([bool(each.retriable_error or each.key.step or each.key.matched) for each in classified])
         outcomes = ProduceOutcomes(~found.expects_response | found.has_latency, may_refuse.astype(np.bool_)[group])
         self.batches.add_requests(
             self.side.capture, rows[is_produce], found.where(is_produce), outcomes.where(np.flatnonzero(is_produce))
         )
-        self._add_connections(found)
+        self.roles.add_exchanges(found.connection, found.api_key, found.client_id)
         self.unanswered += len(unanswered)
         self._times_ns += [int(found.request_time_ns.min()), int(found.request_time_ns.max())]
         self._times_ns = [min(self._times_ns), max(self._times_ns)]
@@ -262,22 +263,13 @@ class SideProfile:
     def _are_lost(self, found: IndexColumns, places: Int64) -> Bool:
         """Return which exchanges without a response have lost it: their connection was closed, and not by a client that
         stopped with requests in flight that do no harm."""
-        lost = np.zeros(len(places), np.bool_)
-        for n, (connection, key) in enumerate(tuples(found.connection[places], found.api_key[places])):
-            closed = self.side.capture.connections.closed(connection)
-            lost[n] = closed is not None and not (closed[1] and key in HARMLESS_IN_FLIGHT)
+        connections, at = np.unique(found.connection[places], return_inverse=True)
+        closed = [self.side.capture.connections.closed(each) for each in connections.tolist()]
+        is_closed, by_client = np.array([(each is not None, each is not None and each[1]) for each in closed],
+                                        np.bool_).reshape(-1, 2).T  # fmt: skip
+        is_harmless = is_in(found.api_key[places], np.array(list(HARMLESS_IN_FLIGHT), np.int64))
+        lost: Bool = is_closed[at] & ~(by_client[at] & is_harmless)
         return lost
-
-    def _add_connections(self, found: IndexColumns) -> None:
-        """Add the APIs and client ids of connections, in the order of their first appearance."""
-        widths = int(found.api_key.max()) + 1, int(found.client_id.max()) + 1
-        uses = (found.connection * widths[0] + found.api_key) * widths[1] + found.client_id
-        _, first = np.unique(uses, return_index=True)
-        first.sort()
-        for connection, key, client_id in tuples(
-            *(each[first] for each in (found.connection, found.api_key, found.client_id))
-        ):
-            self.roles.add_exchange(connection, api_name(key), client_id)
 
     def _finish(self) -> None:
         """Read the pending messages in the order of rows, so that names are numbered in that order."""
@@ -291,10 +283,7 @@ class SideProfile:
             known.setdefault(name.text)
 
 
-def _add_step(steps: WorkflowSteps | None, key: MatchingKey, number: int) -> None:
-    if steps is None:
-        return
-    if steps and steps[-1][0] == key:
-        steps[-1][1].append(number)
-    else:
-        steps.append((key, [number]))
+def _places_by_number(numbers: Int64) -> list[Int64]:
+    """Return the places of each distinct number, ascending."""
+    order = np.argsort(numbers, kind="stable")
+    return np.split(order, np.flatnonzero(np.diff(numbers[order])) + 1)

@@ -9,14 +9,17 @@ says nothing; where the recordings last differently long, the rate is what diffe
 number: they are one difference.
 """
 
+from array import array
 from collections.abc import Callable, Iterator, Sequence
-from statistics import median
 from typing import Final
+
+import numpy as np
 
 from dissector.analysis.diff.batching import NS_PER_MS, ProducedBatches, RecordSum
 from dissector.analysis.diff.compared_values import ComparedValue, EntityName
 from dissector.analysis.diff.field_comparison import KeyDifference
 from dissector.analysis.diff.formatting import describe_key, format_interval, format_rate, format_value
+from dissector.analysis.diff.kept_numbers import as_column, median_of
 from dissector.analysis.diff.key_profile import KeyProfile
 from dissector.analysis.diff.matching_keys import REPEATED_APIS, MatchingKey
 from dissector.analysis.diff.message_leaves import LeafPath
@@ -142,17 +145,19 @@ def _compare_intervals(a: KeyProfile, b: KeyProfile) -> Iterator[KeyDifference]:
     """Compare the median intervals of repeated requests, if both sides have enough of them."""
     intervals = [profile.intervals_ns for profile in (a, b)]
     if all(len(each) >= MIN_INTERVALS for each in intervals) and all(map(_is_period, intervals)):
-        medians = [median(each) for each in intervals]
+        medians = [median_of(each) for each in intervals]
         if _intervals_differ(*medians):
             counts = [len(each) for each in intervals]
             texts = [format_interval(each) for each in medians]
             yield _timing_difference(texts, counts, a, b, ("interval",))._replace(explanation=_each_connection(a, b))
 
 
-def _is_period(intervals_ns: Sequence[int]) -> bool:
+def _is_period(intervals_ns: "array[int]") -> bool:
     """Return whether requests come at regular intervals."""
-    middle = median(intervals_ns)
-    return sum(is_same_size(each, middle) for each in intervals_ns) >= REGULAR * len(intervals_ns)
+    middle, all_ns = median_of(intervals_ns), as_column(intervals_ns)
+    shorter, longer = np.minimum(all_ns, middle), np.maximum(all_ns, middle)
+    is_near = np.where(shorter > 0, longer <= SIZE_TOLERANCE_RATIO * shorter, longer <= 0)
+    return bool(is_near.sum() >= REGULAR * len(intervals_ns))
 
 
 def _each_connection(a: KeyProfile, b: KeyProfile) -> str:
@@ -161,8 +166,8 @@ def _each_connection(a: KeyProfile, b: KeyProfile) -> str:
     return MEDIAN if few == many else f"{MEDIAN}; {one} sends them on {few:,}, {other} on {many:,}"
 
 
-def _compare_backoffs(backoffs: Sequence[Sequence[int]], a: KeyProfile, b: KeyProfile) -> Iterator[KeyDifference]:
-    medians = [median(each) for each in backoffs]
+def _compare_backoffs(backoffs: "Sequence[array[int]]", a: KeyProfile, b: KeyProfile) -> Iterator[KeyDifference]:
+    medians = [median_of(each) for each in backoffs]
     if _intervals_differ(*medians):
         texts = [duration(round(each)) for each in medians]
         yield _timing_difference(texts, [len(each) for each in backoffs], a, b, ("retry_backoff",))
@@ -205,26 +210,49 @@ def compare_batching(a: ProducedBatches, b: ProducedBatches, names: NameMatching
             yield _content_difference(texts, sum_a, sum_b, f"{SAME_RECORDS}{counts}, but keys in other partitions")
     if min(len(a.records), len(b.records)) >= MIN_BATCHES:
         knob = _batching_setting(a, b)
-        yield from _compare_medians("records per batch", a.records, b.records, str, knob)
-        yield from _compare_medians("bytes per batch", a.sizes, b.sizes, size, knob)
+        sizes = [
+            *_compare_medians("records per batch", a.records, b.records, str, knob),
+            *_compare_medians("bytes per batch", a.sizes, b.sizes, size, knob),
+        ]
+        linger = _compare_lingers(a, b)
+        if linger is None or knob == BATCH_SIZE:
+            yield from sizes
+        if linger is not None:
+            followed = [] if knob == BATCH_SIZE else [f"{each.explanation}: {each.a} vs {each.b}" for each in sizes]
+            yield linger._replace(explanation="; ".join((linger.explanation, *followed)))
 
 
 def _batching_setting(a: ProducedBatches, b: ProducedBatches) -> str:
     """Return the place of the setting that fits how batches differ: the largest size, where many batches of the side
     that has larger ones are about as large as any; else how long records wait, where that differs; else none."""
-    larger = max(median(side.sizes) for side in (a, b))
-    if any(_are_often_full(side.sizes) for side in (a, b) if median(side.sizes) == larger):
+    larger = max(median_of(side.sizes) for side in (a, b))
+    if any(_are_often_full(side.sizes) for side in (a, b) if median_of(side.sizes) == larger):
         return BATCH_SIZE
     if min(len(a.waits_ms), len(b.waits_ms)) < MIN_BATCHES:
         return NO_SETTING
-    waits_ns = [median(side.waits_ms) * NS_PER_MS for side in (a, b)]
+    waits_ns = [median_of(side.waits_ms) * NS_PER_MS for side in (a, b)]
     return LINGER if _intervals_differ(waits_ns[0], waits_ns[1]) else NO_SETTING
 
 
-def _are_often_full(sizes: Sequence[int]) -> bool:
+def _compare_lingers(a: ProducedBatches, b: ProducedBatches) -> KeyDifference | None:
+    """Compare how long producers let records wait for more, if both sides have enough batches that show it."""
+    lingers_ms = [side.lingers_ms for side in (a, b)]
+    if min(map(len, lingers_ms)) < MIN_BATCHES:
+        return None
+    medians_ns = [round(median_of(each) * NS_PER_MS) for each in lingers_ms]
+    if not _intervals_differ(*medians_ns):
+        return None
+    texts = [duration(each) for each in medians_ns]
+    words = "median, from a batch's first record to its request"
+    return KeyDifference("", ("linger",), DiffReason.TIMING, texts[0], texts[1], len(lingers_ms[0]), len(lingers_ms[1]),
+                         words, None, None, setting=LINGER)  # fmt: skip
+
+
+def _are_often_full(sizes: "array[int]") -> bool:
     """Return whether many batches are about as large as any."""
-    largest = max(sizes)
-    return largest >= LEAST_LIMIT and sum(each >= FULL * largest for each in sizes) >= MANY_FULL * len(sizes)
+    column = as_column(sizes)
+    largest = int(column.max())
+    return largest >= LEAST_LIMIT and int((column >= FULL * largest).sum()) >= MANY_FULL * len(column)
 
 
 def _by_matched_topic(
@@ -241,9 +269,9 @@ def _by_matched_topic(
 
 
 def _compare_medians(
-    name: str, a: Sequence[int], b: Sequence[int], show: Callable[[int], str], setting: str
+    name: str, a: "array[int]", b: "array[int]", show: Callable[[int], str], setting: str
 ) -> Iterator[KeyDifference]:
-    medians = [round(median(each)) for each in (a, b)]
+    medians = [round(median_of(each)) for each in (a, b)]
     if not is_same_size(*medians):
         texts = [show(each) for each in medians]
         yield KeyDifference("request", RECORDS, DiffReason.BATCHING, texts[0], texts[1], len(a), len(b),

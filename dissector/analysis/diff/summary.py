@@ -52,7 +52,7 @@ def _listed(start: str, entries: Counter[str]) -> str:
 def _versions(entries: Sequence[DiffEntry]) -> str:
     newer = [sum(_highest(one) > _highest(other) for one, other in pairs)
              for pairs in ([(e.a, e.b) for e in entries], [(e.b, e.a) for e in entries])]  # fmt: skip
-    texts = [f"{side} has newer ones of {counted(n, 'API')}" for side, n in zip("AB", newer, strict=True) if n]
+    texts = [f"{side} has newer versions of {counted(n, 'API')}" for side, n in zip("AB", newer, strict=True) if n]
     return ", ".join(texts) or f"others of {counted(len(entries), 'API')}"
 
 

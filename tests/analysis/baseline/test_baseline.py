@@ -16,7 +16,8 @@ from dissector.analysis.baseline import (
     read_baseline,
     write_baseline,
 )
-from dissector.analysis.baseline.baseline import SETTINGS
+from dissector.analysis.baseline.baseline import SETTINGS, TIMES
+from dissector.analysis.baseline.holding import SOFTWARE, count_checks, is_same_time
 from dissector.analysis.diff.side_profile import SideProfile
 from dissector.analysis.outcomes import RuleOutcome, RuleStatus
 from tests.analysis.diff.editing import Lines, bundled, edited, of, side
@@ -46,6 +47,7 @@ def changed(outcomes: list[RuleOutcome]) -> dict[str, str]:
 def test_the_same_program_recorded_again_holds(client: str) -> None:
     text = text_of(bundled(f"compare-{client}-1"))
     outcomes = held(bundled(f"compare-{client}-2"), text)
+    assert len(outcomes) == count_checks(read_baseline(text)[0])
     assert len(outcomes) >= 25
     assert {each.status for each in outcomes} == {RuleStatus.HELD}
 
@@ -105,11 +107,19 @@ def test_a_codec_is_caught() -> None:
     assert changed(held(bundled("compare-java-1"), text)) == {"settings.compression": "lz4 → none"}
 
 
-@pytest.mark.parametrize(("ms", "is_held"), [(117, True), (80, True), (180, True), (1_000, False), (10, False)])
+@pytest.mark.parametrize(
+    ("ms", "is_held"),
+    [(117, True), (80, True), (180, True), (1_000, False), (10, False), (190, False), (72, False)],
+)
 def test_back_offs_are_equal_within_what_clients_vary(ms: int, is_held: bool) -> None:
     text = text_of(bundled("compare-java-1"))
     found = changed(held(bundled("compare-java-1"), text.replace('(ms)" = 117', f'(ms)" = {ms}')))
     assert ("times.retry back-off" not in found) is is_held
+
+
+@cases(("before", "after", "is_held"), [(0, 20, True), (5, 25, True), (0, 21, False), (25, 5, True), (26, 5, False)])
+def test_short_times_are_equal_within_the_noise_of_a_machine(before: int, after: int, is_held: bool) -> None:
+    assert is_same_time(before * 1_000_000, after * 1_000_000) is is_held
 
 
 def test_what_the_capture_does_not_show_is_not_seen() -> None:
@@ -144,6 +154,10 @@ def test_names_choose_what_counts_and_what_is_left_out() -> None:
     rules = {each.rule for each in held(other, text, ignored=without)}
     assert "versions.Fetch" not in rules
     assert not any(rule.startswith("settings.") for rule in rules)
+    for words in ("client", "software", "client.software"):
+        upgrade, _ = choices([words])
+        assert set(changed(held(other, text, fail_on=upgrade))) == {SOFTWARE}
+        assert not [each for each in held(other, text, ignored=upgrade) if each.rule == SOFTWARE]
     assert choices(["nonsense"]) == (frozenset(), ["nonsense"])
 
 
@@ -159,7 +173,7 @@ def test_a_line_that_is_deleted_is_not_asked_for() -> None:
 @given(
     software=st.text(), versions=st.dictionaries(st.text(min_size=1), st.text()),
     settings=st.dictionaries(st.sampled_from(sorted(SETTINGS)), st.text()),
-    times=st.dictionaries(st.sampled_from(["retry back-off", "heartbeat interval"]), st.integers(1, 10**9)),
+    times=st.dictionaries(st.sampled_from(sorted(TIMES)), st.integers(0, 10**9)),
 )  # fmt: skip
 def test_any_text_comes_back(
     software: str, versions: dict[str, str], settings: dict[str, str], times: dict[str, int]
