@@ -2,7 +2,7 @@
 
 import re
 from collections import Counter
-from collections.abc import Callable, Set
+from collections.abc import Callable, Collection, Set
 from typing import Final
 
 from dissector.protocol.message import Values
@@ -69,9 +69,14 @@ class ConnectionRoles:
     @property
     def connections(self) -> Counter[str]:
         """The number of connections in each role."""
+        return self.others_than(())
+
+    def others_than(self, left_out: Collection[int]) -> Counter[str]:
+        """Return the number of connections in each role, without some of them."""
         apis: dict[int, set[str]] = {}
         for connection, api in self._apis:
-            apis.setdefault(connection, set()).add(api)
+            if connection not in left_out:
+                apis.setdefault(connection, set()).add(api)
         return Counter(map(_role, apis.values()))
 
     @property
