@@ -43,8 +43,11 @@ IGNORED: Final = (
     "times; median intervals of repeated requests and of retries are equal up to a factor of 1.5",
     "values of offsets, epochs and sequence numbers; only their presence is compared",
     "member ids, producer ids, uuids, fetch sessions and other names of one run: matched by how they are used",
+    "how many members and fetch sessions there are, and which partitions a member gets",
     "responses with retriable errors; their number (equal up to 3 more) and the retry backoff are compared",
-    "2 more requests, or 10% more, of an API that clients call repeatedly; or any number at the same rate",
+    "2 more requests, or 10% more, of an API that clients call repeatedly; at the same rate half as many more, or any "
+    "number in a longer recording; after random pauses twice the standard deviation; one more lookup of offsets than 3 "
+    "or more",
     f"fields with more than {MAX_COMPARED_VALUES} values on both sides; the order of array elements",
     "the partitions of records without a key",
     f"which records share a batch, below {MIN_BATCHES} batches, and the number of Produce requests, below "
