@@ -104,12 +104,15 @@ lab: $(VENV)/.tests ## record pcaps/ anew: a real broker and real clients (needs
 	@$(BIN)/python -m tools.lab
 	@$(BIN)/python -m tools.lab.segments
 
-clients: $(VENV)/.tests ## record twelve clients in pcaps/clients/ anew and make the page of clients (needs what `make lab` needs, Go, npm, cargo; half an hour)
+clients: $(VENV)/.tests ## record twelve clients and their earlier releases in pcaps/clients/ anew and make their pages (needs what `make lab` needs, Go, npm, cargo, Python 3.10; an hour)
 	@$(BIN)/python -m tools.lab.survey
+	@$(BIN)/python -m tools.lab.survey --earlier
 	@$(BIN)/python -m tools.lab.survey.page
+	@$(BIN)/python -m tools.lab.survey.upgrades
 
-clients-page: $(VENV)/.tests ## make docs/clients.md and docs/clients.html from the recordings
+clients-page: $(VENV)/.tests ## make docs/clients.md, docs/clients.html and docs/upgrades.md from the recordings
 	@$(BIN)/python -m tools.lab.survey.page
+	@$(BIN)/python -m tools.lab.survey.upgrades
 
 schemas: $(VENV)/.tests ## import the schema tables anew from Apache's released jars (needs Java 17, Maven)
 	@$(BIN)/python -m tools.lab.schemas

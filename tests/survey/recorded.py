@@ -13,9 +13,15 @@ from tools.lab.survey.scenarios import PLAIN
 NAMES = [client.name for client in CLIENTS]
 QUICK = {"franz-go", "kafkajs"}
 """Those that stand for all in `make test`; `make exhaustive` has the others. Four more are in `test_same_program`."""
-each_client = pytest.mark.parametrize(
-    "client", [pytest.param(name, marks=() if name in QUICK else pytest.mark.exhaustive) for name in NAMES]
-)
+
+
+def parametrized(names: list[str]) -> pytest.MarkDecorator:
+    """Run a test with each client, as `QUICK` has it."""
+    marked = [pytest.param(name, marks=() if name in QUICK else pytest.mark.exhaustive) for name in names]
+    return pytest.mark.parametrize("client", marked)
+
+
+each_client = parametrized(NAMES)
 
 
 def plain(client: str, number: int = 1) -> str:

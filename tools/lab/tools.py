@@ -30,15 +30,15 @@ KEY_LIMITS = BUILD / "key-limits.properties"
 KEY_LOGGER = "extract-tls-secrets-4.0.0.jar"
 KEY_BYTES = 2_000
 """So few that everyday connections exceed them."""
-PYTHON_CLIENTS = (
-    "confluent-kafka", "kafka-python", "aiokafka", "cramjam", "fastavro", "protobuf", "python-snappy", "lz4",
-    "zstandard",
-)  # fmt: skip
+CODEC_PACKAGES = ("cramjam", "python-snappy", "lz4", "zstandard")
+PYTHON_CLIENTS = ("confluent-kafka", "kafka-python", "aiokafka", "fastavro", "protobuf", *CODEC_PACKAGES)
 GO_CLIENTS = {
     "sarama": "github.com/IBM/sarama",
     "franz-go": "github.com/twmb/franz-go",
     "kafka-go": "github.com/segmentio/kafka-go",
 }
+GO_EARLIER = {"sarama": ("github.com/Shopify/sarama", "1.40")}
+"""The path of a module before it moved, and the first release after that."""
 NODE_CLIENTS = ("kafkajs", "@platformatic/kafka")
 
 
@@ -141,13 +141,24 @@ def schema_jars(release: str, folder: Path) -> list[Path]:
     return sorted(jar for name in names for jar in folder.glob(f"{name}-{release}.jar"))
 
 
-def client_python(pinned: str = "") -> Path:
-    """The Python of an environment with the Python clients; or with one of them, `NAME==RELEASE`."""
-    folder = BUILD / "-".join(("clients", *pinned.split("==")[1:]))
+def interpreter(release: str) -> str:
+    """A Python of this release, `3.10`, for clients that have no wheel for a newer one; pyenv's too."""
+    installed = sorted(Path.home().glob(f".pyenv/versions/{release}.*/bin/python"))
+    for found in filter(None, (shutil.which(f"python{release}"), *map(str, installed))):
+        if subprocess.run([found, "-c", ""], capture_output=True, check=False).returncode == 0:
+            return found  # pyenv has a command for each release, which fails unless that release is chosen
+    raise MissingToolError(f"the lab needs Python {release}, which this system does not have")
+
+
+def client_python(pinned: str = "", python_release: str = "") -> Path:
+    """The Python of an environment with the Python clients; or with one of them, `NAME==RELEASE`, followed by what that
+    release needs besides, and with what it needs for every codec."""
+    folder = BUILD / "-".join(filter(None, ("clients", *pinned.partition(" ")[0].split("=="))))
     python = folder / "bin" / "python"
     if not python.exists():
-        run(sys.executable, "-m", "venv", folder)
-        run(python, "-m", "pip", "install", "--quiet", *([pinned] if pinned else PYTHON_CLIENTS))
+        run(interpreter(python_release) if python_release else sys.executable, "-m", "venv", folder)
+        packages = (*pinned.split(), *CODEC_PACKAGES) if pinned else PYTHON_CLIENTS
+        run(python, "-m", "pip", "install", "--quiet", *packages)
     return python
 
 
@@ -169,6 +180,26 @@ def go_program(client: str, folder: str = "") -> Path:
     return program
 
 
+def earlier_go_program(client: str, release: str) -> Path:
+    """The survey's program of a Go client, compiled with an earlier release; a module with that client alone, as others
+    would ask for a newer one. The tag `earlier` stands for what the release lacks."""
+    folder, path = BUILD / f"go-{client}-{release}", GO_CLIENTS[client]
+    for name in ("task", client):
+        shutil.copytree(HERE / "go" / "survey" / name, folder / "survey" / name, dirs_exist_ok=True)
+    module = (HERE / "go" / "go.mod").read_text().split("require", 1)[0] + f"require {path} v{release}\n"
+    was, moved = GO_EARLIER.get(client, ("", "0"))
+    if was and _numbers(release) < _numbers(moved):
+        module += f"replace {path} => {was} v{release}\n"
+    (folder / "go.mod").write_text(module)
+    program = folder / client
+    run(require("go"), "build", "-mod=mod", "-tags", "earlier", "-o", program, f"./survey/{client}", folder=folder)
+    return program
+
+
+def _numbers(release: str) -> tuple[int, ...]:
+    return tuple(map(int, release.split(".")))
+
+
 def rust_program(name: str = "lab-rskafka") -> Path:
     """A compiled program of the Rust client."""
     folder = BUILD / "rust"
@@ -181,8 +212,8 @@ def client_version(client: str) -> str:
     """The release of a client that is fetched."""
     if client == "java":
         return kafka_version()
-    if client.startswith("java "):
-        return client.removeprefix("java ")
+    if " " in client and client.partition(" ")[0] in ("java", *GO_CLIENTS):
+        return client.partition(" ")[2]
     if "==" in client:
         return client.partition("==")[2]
     if client in NODE_CLIENTS:

@@ -17,6 +17,9 @@ TOLERANCE: Final = 1.6
 NOT_REQUESTED: Final = "not requested"
 SOFTWARE: Final = "client.software"
 """The rule that an upgrade breaks: whoever upgrades wants to know what else changes, so it counts only on demand."""
+ON_OCCASION: Final = frozenset(("ListOffsets", "OffsetForLeaderEpoch"))
+"""APIs that a client requests where something happened: a partition has no committed offset, or has one of a leader's
+epoch (KIP-320), which a consumer that joins its group again may find."""
 _TABLES: Final = ("client", "versions", "settings", "times")
 _SINGULAR: Final = {"version": "versions", "setting": "settings", "time": "times", "retries": "times.retry back-off"}
 
@@ -80,7 +83,10 @@ def _compared(baseline: Baseline, seen: Baseline) -> Iterator[tuple[str, RuleSta
     names = sorted(baseline.versions.keys() | seen.versions.keys()) if baseline.versions else ()
     for api in names:
         before, after = (each.versions.get(api, NOT_REQUESTED) for each in (baseline, seen))
-        yield f"versions.{api}", *_verdict(before, after), api
+        if api in ON_OCCASION and NOT_REQUESTED in (before, after):
+            yield f"versions.{api}", RuleStatus.NOT_SEEN, f"{before} → {after}; there is not always a cause", api
+        else:
+            yield f"versions.{api}", *_verdict(before, after), api
     for name, before in baseline.settings.items():
         apis = [api for api in SETTINGS[name] if api in seen.versions]
         api = apis[0] if apis else ""

@@ -15,7 +15,7 @@ from dissector.analysis.diff.field_comparison import MAX_COMPARED_VALUES, KeyDif
 from dissector.analysis.diff.formatting import describe_key
 from dissector.analysis.diff.kept_numbers import median_of
 from dissector.analysis.diff.key_profile import FieldPlace, KeyProfile
-from dissector.analysis.diff.matching_keys import MatchingKey, Workflow, workflow_of
+from dissector.analysis.diff.matching_keys import GROUP_PROTOCOLS, MatchingKey, Workflow, workflow_of
 from dissector.analysis.diff.message_leaves import path_without_labels
 from dissector.analysis.diff.name_matching import NameMatching
 from dissector.analysis.diff.name_uses import NameUses
@@ -49,8 +49,11 @@ IGNORED: Final = (
     "times; median intervals of repeated requests and of retries count as equal within a factor of 1.5",
     "values of offsets, epochs and sequence numbers; only their presence is compared",
     "generated names (member ids, producer ids, UUIDs, fetch sessions); they are matched by their use",
+    "how many members and fetch sessions there are, and which partitions a member gets",
     "responses with retriable errors; their number (within 3) and the back-off of retries are compared",
-    "2 more requests, or 10% more, of an API that clients call repeatedly; or any number at the same rate",
+    "2 more requests, or 10% more, of an API that clients call repeatedly; at the same rate half as many more, or any "
+    "number in a longer recording; after random pauses twice the standard deviation; one more lookup of offsets than 3 "
+    "or more",
     f"fields with more than {MAX_COMPARED_VALUES} values on both sides; the order of array elements",
     "the partitions of records without a key",
     f"how records are batched, below {MIN_BATCHES} batches, and the number of Produce requests, below "
@@ -114,9 +117,11 @@ class _DiffBuilder:
                            tuple(sorted(profile.skipped.items())))  # fmt: skip
 
     def _connection_entries(self) -> Iterator[DiffEntry]:
-        """Compare the numbers of connections by role."""
-        roles = self._connections
-        if roles[0] != roles[1]:
+        """Compare the numbers of connections by role, without those that were closed before a response came: a client
+        that tries again has one for each attempt."""
+        lost = [side.lost_connections() for side in self._sides]
+        roles = [side.roles.others_than(each) for side, each in zip(self._sides, lost, strict=True)]
+        if roles[0] != roles[1] and (roles[0].total() != roles[1].total() or not any(lost)):
             differing = sorted(role for role in roles[0] | roles[1] if roles[0][role] != roles[1][role])
             counts = [side.total() for side in roles]
             listed = [", ".join(f"{side[role]} {role}" for role in differing if side[role]) for side in roles]
@@ -137,6 +142,8 @@ class _DiffBuilder:
             for key in dict.fromkeys((*a, *b))
             for each in compare_lost(key, a.get(key, NO_EXCHANGES), b.get(key, NO_EXCHANGES))
         ]
+        keys_lost = {key for key, _ in lost}  # whose numbers are those of the attempts
+        by_key = [(key, each) for key, each in by_key if each.part or each.path or key not in keys_lost]
         for key, each in (*lost, *by_key, *((produce, each) for each in batching), *one_sided(a, b, self._names)):
             entry = self._entry(key, each)
             cause = (entry.api, entry.part, entry.path, entry.reason, entry.a, entry.b, entry.explanation,
@@ -161,6 +168,8 @@ class _DiffBuilder:
         if place == "InitProducerId" and key.subject:
             place = "Produce.request.transactional_id"
         known = [setting(place, side.clients) for side in self._sides]
+        if place == key.api and not self._may_be_switched(key.api):
+            known = []
         if path == "session_id" and not any("no session" in text for text in (found.a, found.b)):
             known = []  # both ask for sessions, so that neither has them switched off
         settings = tuple(dict.fromkeys(each for each in known if each))
@@ -168,6 +177,15 @@ class _DiffBuilder:
             key.api, found.part, path, found.reason, found.a, found.b, found.count_a, found.count_b,
             found.explanation, settings, found.row_a, found.row_b, found.subject,
         )  # fmt: skip
+
+    def _may_be_switched(self, api: str) -> bool:
+        """Return whether a setting that decides which API a client uses can be why the sides differ: one of them does
+        not use it; of the group protocols the other side uses another."""
+        used = [side.versions.keys() for side in self._sides]
+        if all(api in each for each in used):
+            return False
+        protocols = {"JoinGroup", *GROUP_PROTOCOLS}
+        return api not in protocols or all(each & protocols for each in used)
 
     def _subject(self, key: MatchingKey) -> str:
         """Describe what distinguishes a key from others of its API."""

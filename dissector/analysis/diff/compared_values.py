@@ -5,6 +5,7 @@ offset, an epoch, a time) only whether there is one is compared, as it depends o
 types and field names decide, so a new API needs no change here.
 """
 
+import base64
 import re
 from functools import lru_cache
 from typing import Final, NamedTuple
@@ -44,6 +45,7 @@ KIND_BY_FIELD: Final = {
     "cluster_id": "cluster", "session_id": "fetch session", "node_id": "broker", "broker_id": "broker",
     "leader_id": "broker", "preferred_read_replica": "broker", "coordinator_id": "broker", "host": "host",
     "port": "port", "rack": "rack", "client_instance_id": "instance", "subscription_id": "subscription",
+    "process_id": "process", "url": "worker", "leader_url": "worker",
 }  # fmt: skip
 """Kinds of entities by field name, for fields without an entity type in the schema."""
 BROKER_FIELDS: Final = frozenset(("leader_id", "replica_nodes", "isr_nodes", "offline_replicas", "controller_id"))
@@ -51,6 +53,12 @@ _POSITION_NAME: Final = re.compile(
     r"(^|_)(offset|offsets|epoch|sequence|high_watermark|generation_id|generation_id_or_member_epoch|timestamp"
     r"|timestamp_ms|append_time_ms|partition_size|total_bytes|usable_bytes)$"
 )
+METADATA_FIELDS: Final = frozenset(("committed_metadata", "metadata"))
+"""Texts that a client commits with an offset."""
+_STREAMS_METADATA: Final = re.compile(r"A[A-Za-z0-9+/]{11}")
+"""Nine bytes, the first of them below 4."""
+STREAMS_TIMES_MS: Final = range(0, 1 << 42)
+"""Until the year 2109: what a text of other programs has there is mostly later."""
 NO_NAME: Final = frozenset(("", NO_TOPIC_ID))
 """Texts that name nothing: the empty one, the zero uuid."""
 MAX_TEXT: Final = 200
@@ -66,6 +74,16 @@ def entity_kind(name: str, entity: str | None, wire_type: str) -> str | None:
     if name in KIND_BY_FIELD:
         return KIND_BY_FIELD[name]
     return "uuid" if wire_type == "uuid" else None
+
+
+def _streams_metadata(text: str) -> int:
+    """Return the version of what Streams commits with an offset, 0 for other texts: in base64 a version byte, a time of
+    eight bytes, -1 for none, and from version 2 on what processors add (`TopicPartitionMetadata`)."""
+    if not _STREAMS_METADATA.match(text):
+        return 0
+    head = base64.b64decode(text[:12])
+    time_ms = int.from_bytes(head[1:9], "big", signed=True)
+    return head[0] if head[0] in (1, 2) and (time_ms == -1 or time_ms in STREAMS_TIMES_MS) else 0
 
 
 @lru_cache(maxsize=4096)
@@ -86,6 +104,8 @@ def compared_value(field: Field | None, name: str, raw: object) -> ComparedValue
         is_name = kind is not None and (raw > 0 or (raw == 0 and kind in ("broker", "producer")))
         return EntityName(kind, str(raw)) if is_name and kind is not None else raw
     if isinstance(raw, str):
+        if name in METADATA_FIELDS and (version := _streams_metadata(raw)):
+            return Placeholder(f"a time of Streams, version {version}")
         if kind is not None and raw not in NO_NAME:
             return EntityName(kind, raw)
         return raw if len(raw) <= MAX_TEXT else Placeholder(f"{raw[:MAX_TEXT]}… ({len(raw):,} characters)")

@@ -2,7 +2,7 @@
 
 import re
 from collections import Counter
-from collections.abc import Callable, Set
+from collections.abc import Callable, Collection, Set
 from typing import Final
 
 import numpy as np
@@ -90,10 +90,15 @@ class ConnectionRoles:
     @property
     def connections(self) -> Counter[str]:
         """The number of connections in each role."""
-        carried = as_column(self._connections)
-        _, at = np.unique(carried, return_inverse=True)
+        return self.others_than(())
+
+    def others_than(self, left_out: Collection[int]) -> Counter[str]:
+        """Return the number of connections in each role, without some of them."""
+        carried, part = as_column(self._connections), as_column(self._parts)
+        is_left = ~np.isin(carried, np.fromiter(left_out, np.int64))
+        _, at = np.unique(carried[is_left], return_inverse=True)
         parts = np.zeros(int(at.max(initial=-1)) + 1, np.int64)
-        np.bitwise_or.at(parts, at, 1 << as_column(self._parts))
+        np.bitwise_or.at(parts, at, 1 << part[is_left])
         roles = Counter[str]()
         sets, first, counts = np.unique(parts, return_index=True, return_counts=True)
         names = self._part_numbers.values

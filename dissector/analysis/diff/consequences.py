@@ -103,6 +103,14 @@ USER_DATA: Final[tuple[FieldKey, ...]] = (
 )
 MEMBER_ID: Final[FieldKey] = ("JoinGroup", "request", "member_id")
 JOIN: Final[FieldKey] = ("JoinGroup", "", "")
+RECORDS: Final[FieldKey] = ("Produce", "request", "topic_data.partition_data.records")
+PARTITIONS: Final[tuple[FieldKey, ...]] = (
+    ("Produce", "request", "topic_data.partition_data"), ("Produce", "response", "responses.partition_responses"),
+)  # fmt: skip
+"""Where other records go."""
+END_VERSION: Final[FieldKey] = ("EndTxn", "", "version")
+IMPLIED: Final[tuple[FieldKey, ...]] = (("AddPartitionsToTxn", "", ""), ("AddOffsetsToTxn", "", ""))
+"""What no client requests that ends its transactions with v5: Produce and TxnOffsetCommit do it as well (KIP-890)."""
 JOIN_VERSION: Final[FieldKey] = ("JoinGroup", "", "version")
 FETCH_RATES: Final[tuple[FieldKey, ...]] = (("Fetch", "", ""), ("Fetch", "", "interval"))
 PER_CONNECTION: Final = frozenset(("ApiVersions", "SaslHandshake", "SaslAuthenticate"))
@@ -118,7 +126,7 @@ ECHOES: Final = (
 CLOSES: Final = f"for {CLOSING_A_SESSION}"
 ABOUT_THE_CLUSTER: Final = frozenset(
     ("ApiVersions", "Metadata", "DescribeCluster", "DescribeTopicPartitions", "DescribeConfigs", "DescribeLogDirs",
-     "DescribeQuorum", "ListGroups", "ListTransactions", "ListOffsets", "DescribeProducers")
+     "DescribeQuorum", "ListGroups", "ListTransactions", "ListOffsets", "OffsetFetch", "DescribeProducers")
 )  # fmt: skip
 """APIs whose responses say what a cluster is and has: no client sets that."""
 THE_CLUSTERS: Final = "what the clusters have"
@@ -140,10 +148,17 @@ def fold_consequences(entries: Iterable[DiffEntry]) -> list[DiffEntry]:
     for entry, cause in zip(joined, causes, strict=True):
         if cause:
             consequences.setdefault(_root(cause, cause_of), []).append(entry)
-    kept = [entry for entry, cause in zip(joined, causes, strict=True) if not cause]
+    kept = [entry for entry, cause in zip(joined, causes, strict=True) if not cause and not _is_of_other_members(entry)]
     kept.sort(key=lambda entry: entry.subject)  # of several entries for the requests of an API, the first has them
     folded = [_with_consequences(entry, consequences.pop(_field(entry), [])) for entry in kept]
     return list(_fold_cluster_state(folded))
+
+
+def _is_of_other_members(entry: DiffEntry) -> bool:
+    """Return whether an entry is about subscriptions that a leader is told and that are not its own: those of members
+    that are not in the capture, or are compared themselves."""
+    api, _, in_response = ECHOES[0]
+    return entry.api == api and entry.part == "response" and entry.path.startswith(in_response)
 
 
 def _fold_cluster_state(entries: Iterable[DiffEntry]) -> Iterator[DiffEntry]:
@@ -183,7 +198,8 @@ def _cause(entry: DiffEntry, entries: dict[FieldKey, DiffEntry]) -> FieldKey | N
         return session
     if entry.part == "response" and entry.explanation == ELEMENTS:
         requested = next((each for each in entries.values() if _asks_for(each, entry)), None)
-        return None if requested is None else _field(requested)
+        if requested is not None:
+            return _field(requested)
     if entry.api == "ApiVersions" and not entry.part and entry.subject == UNSUPPORTED and version in entries:
         return version
     connections = entries.get(CONNECTIONS)
@@ -214,16 +230,22 @@ def _is_instead(entry: DiffEntry, other: DiffEntry) -> bool:
 def _cause_if_alike(entry: DiffEntry, entries: dict[FieldKey, DiffEntry]) -> FieldKey | None:
     """Return the field that an entry follows from if what both say fits: who waits longer for a Fetch sends fewer; an
     assignor's user data is decoded into fields of its own; before JoinGroup v4 no coordinator demands a member id
-    (KIP-394); who joins once more gets one assignment more."""
+    (KIP-394); who joins once more gets one assignment more; with EndTxn v5 nobody adds partitions to transactions."""
     field = _field(entry)
     if field in FETCH_RATES and WAIT in entries and _waits(entry, entries[WAIT]):
         return WAIT
     if field in USER_DATA and entry.reason is DiffReason.ONE_SIDE and PROTOCOLS in entries:
         return PROTOCOLS
-    if field == MEMBER_ID and "empty" in (entry.a, entry.b) and JOIN_VERSION in entries:
+    is_unnamed = ["empty" in text.split(", ") for text in (entry.a, entry.b)]
+    if field == MEMBER_ID and is_unnamed[0] != is_unnamed[1] and JOIN_VERSION in entries:
         return JOIN_VERSION
     if field == JOIN and entry.subject.endswith(MEMBER_ID_REQUIRED) and JOIN_VERSION in entries:
         return JOIN_VERSION
+    records = entries.get(RECORDS)
+    if field in PARTITIONS and records and records.reason is DiffReason.CONTENT and entry.explanation == ELEMENTS:
+        return RECORDS
+    if field in IMPLIED and entry.reason is DiffReason.ONE_SIDE and END_VERSION in entries:
+        return END_VERSION
     join = entries.get(JOIN)
     if field == ("SyncGroup", "", "") and join and (join.reason, join.a, join.b) == (entry.reason, entry.a, entry.b):
         return _field(join)

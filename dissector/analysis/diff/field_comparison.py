@@ -11,10 +11,12 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Final, NamedTuple
 
-from dissector.analysis.diff.compared_values import ComparedValue
+from dissector.analysis.diff.compared_values import ComparedValue, EntityName
 from dissector.analysis.diff.formatting import format_path, format_value, format_values
 from dissector.analysis.diff.key_profile import KeyProfile
+from dissector.analysis.diff.matching_keys import GROUP_PROTOCOLS
 from dissector.analysis.diff.message_leaves import (
+    BYTE_LIMITS,
     EMPTY,
     NO_SESSION,
     NOT_EMPTY,
@@ -47,6 +49,16 @@ ASSIGNED: Final = {
 ELEMENTS: Final = "array elements"
 UNTIL: Final = " up to "
 """In a range of versions, before the last one that has a field."""
+ABOUT_LIMITS: Final = TIMES_LEFT | BYTE_LIMITS
+"""Fields that some clients send with a little less, or a little more, than what is set."""
+SESSION: Final = "fetch session"
+COUNTED: Final = frozenset((SESSION, "member"))
+"""Kinds of entities of which a side has as many as it has consumers."""
+GROUP_APIS: Final = ("JoinGroup", "SyncGroup", *GROUP_PROTOCOLS)
+SHARES: Final = frozenset(
+    ("assigned_partitions", "owned_partitions", "topic_partitions", "active_tasks", "standby_tasks", "warmup_tasks")
+)
+"""What says which partitions a member of a group has, in assignments and in heartbeats."""
 EMPTY_VALUES: Final[frozenset[ComparedValue]] = frozenset((None, "", EMPTY))
 """What a broker responds for "nothing": which of them depends on the version."""
 
@@ -139,7 +151,9 @@ class _PartComparison:
         values_a, values_b = frozenset(a.values), frozenset(b.values)
         if values_a == values_b or (len(values_a) > MAX_COMPARED_VALUES and len(values_b) > MAX_COMPARED_VALUES):
             return
-        if path[-1] in TIMES_LEFT and _are_of_equal_times(values_a, values_b):
+        if path[-1] in ABOUT_LIMITS and _are_of_equal_times(values_a, values_b):
+            return
+        if _differ_in_number(values_a, values_b) or _is_share(self._body, path):
             return
         if NOT_EMPTY in values_a & values_b and path_without_labels(path) == ASSIGNED.get(self._body):
             return
@@ -220,6 +234,20 @@ class _PartComparison:
         counts = [field.values.total() if field else 0 for field in (field_a, field_b)]
         rows = [field.row if field else None for field in (field_a, field_b)]
         return KeyDifference(self._part, path, reason, a, b, counts[0], counts[1], explanation, rows[0], rows[1])
+
+
+def _differ_in_number(a: Set[ComparedValue], b: Set[ComparedValue]) -> bool:
+    """Return whether one side has more fetch sessions than the other, or more members, and else the same."""
+    kinds = [{value.kind for value in side if isinstance(value, EntityName)} for side in (a ^ b, a, b)]
+    has_other_values = any(not isinstance(value, EntityName) for value in a ^ b)
+    is_less = a < b or b < a or kinds[0] <= {SESSION}
+    return not has_other_values and is_less and kinds[0] <= COUNTED & kinds[1] & kinds[2]
+
+
+def _is_share(body: str, path: LeafPath) -> bool:
+    """Return whether values are the partitions that a member got: which of them is chance, as member ids are."""
+    is_partition = path_without_labels(path).rpartition(".")[2] == "partitions"
+    return is_partition and body.startswith(GROUP_APIS) and not SHARES.isdisjoint(path)
 
 
 def _are_of_equal_times(a: Set[ComparedValue], b: Set[ComparedValue]) -> bool:

@@ -39,19 +39,22 @@ class Retries:
     """How many, by the error's name."""
     backoffs_ns: "array[int]" = field(default_factory=no_numbers)
     """From such a response to the next request."""
-    failed_ns: int = 0
-    """The time of a retriable error that no request has followed yet; 0 for none."""
+    failed_ns: dict[int, int] = field(default_factory=dict)
+    """The time of a retriable error that no request has followed yet, by the number of the client id: what another
+    client of the same program requests is no retry."""
 
     def add(self, errors: Sequence[str], found: IndexColumns) -> None:
         """Add exchanges with the names of their retriable errors, which are empty for the others."""
-        times = zip(errors, found.request_time_ns.tolist(), found.latency_ns.tolist(), strict=True)
-        for error, request_ns, latency_ns in times:
-            if self.failed_ns and request_ns >= self.failed_ns and len(self.backoffs_ns) < MAX_INTERVALS:
-                self.backoffs_ns.append(request_ns - self.failed_ns)
-                self.failed_ns = 0
+        columns = (each.tolist() for each in (found.client_id, found.request_time_ns, found.latency_ns))
+        for error, client, request_ns, latency_ns in zip(errors, *columns, strict=True):
+            failed_ns = self.failed_ns.get(client, 0)
+            if failed_ns and request_ns >= failed_ns and len(self.backoffs_ns) < MAX_INTERVALS:
+                self.backoffs_ns.append(request_ns - failed_ns)
+                del self.failed_ns[client]
             if error:
                 self.counts[error] = self.counts.get(error, 0) + 1
-                self.failed_ns = request_ns + latency_ns
+                if client in self.failed_ns or len(self.failed_ns) < MAX_INTERVALS:
+                    self.failed_ns[client] = request_ns + latency_ns
 
 
 @dataclass(slots=True)

@@ -67,6 +67,8 @@ FETCH_LIMITS: Final[frozenset[LeafPath]] = frozenset(
     (name,) for name in ("max_wait_ms", "min_bytes", "max_bytes", "isolation_level")
 )
 """What a request that closes a session has no use for: each client puts something else there."""
+TOPIC_CREATION: Final[LeafPath] = ("allow_auto_topic_creation",)
+"""What a request for no topics has no use for."""
 ABOUT: Final = "about "
 TIMES_LEFT: Final = frozenset(("max_wait_ms", "timeout_ms"))
 """Times for which a broker may wait. Some clients send what is left until a deadline, a few milliseconds less than the
@@ -76,6 +78,11 @@ TIME_UNITS_MS: Final = ((1_000, 0.05), (100, 0.01))
 """Units in which times are set, and which share of the time may have passed."""
 SET_UNIT_MS: Final = 250
 """A multiple of it is set."""
+BYTE_LIMITS: Final = frozenset(("max_bytes", "partition_max_bytes"))
+RESPONSE_BESIDES: Final = 58
+"""Bytes that kafka-go adds to its `MaxBytes` besides those of the topic's name: the response v2 without records."""
+SIZE_UNITS: Final = (1_000, 1_024)
+"""Sizes are set in such units."""
 PRODUCER_FIELDS: Final = ("producer_id", "producer_epoch", "base_sequence")
 """Those of a batch that idempotence sets (KIP-98)."""
 MAGIC_OFFSET: Final = 16
@@ -97,12 +104,40 @@ def message_leaves(message: ExchangeMessage) -> list[Leaf]:
     if body is not None and message.body:
         values = message.body if body in RECORDS_FIELDS else message.decoded_body
         _walker(body, message.layout.body_version)(values, (), message.context.topic_names, found)
+        if body == "MetadataRequest" and values.get("topics") == []:
+            found = [each for each in found if each[0] != TOPIC_CREATION]
         if body == "FetchRequest":
+            found = [each for each in _with_limits_set(values, found) if not _is_forgotten(each[0])]
             session = _session(values.get("session_id"), values.get("session_epoch"))
             if CLOSING in session.values():
                 found = [(path, value) for path, value in found if path not in FETCH_LIMITS]
             return [(path, session.get(path, value)) for path, value in found] if session else found
     return found
+
+
+def _is_forgotten(path: LeafPath) -> bool:
+    """Return whether a leaf says which partition a session no longer needs: that it needs fewer is compared."""
+    return path[0] == "forgotten_topics_data" and len(path) > 1
+
+
+def _with_limits_set(values: Mapping[str, Any], leaves: list[Leaf]) -> list[Leaf]:
+    """Return the leaves of a Fetch request; with the limits that a client seems to have set, if it adds what else the
+    response has for the one partition that it asks for, which depends on the topic's name."""
+    match values.get("topics"):
+        case [{"topic": str(topic), "partitions": [_]}]:
+            besides = RESPONSE_BESIDES + len(topic.encode(errors="surrogateescape"))
+            return [(path, _limit_set(value, besides) if path[-1] in BYTE_LIMITS else value) for path, value in leaves]
+    return leaves
+
+
+def _limit_set(value: ComparedValue, besides: int) -> ComparedValue:
+    if isinstance(value, int) and value > besides and not _is_round(value) and _is_round(value - besides):
+        return Placeholder(f"{ABOUT}{value - besides}")
+    return value
+
+
+def _is_round(limit: int) -> bool:
+    return any(limit % unit == 0 for unit in SIZE_UNITS)
 
 
 def _session(number: object, epoch: object) -> dict[LeafPath, ComparedValue]:

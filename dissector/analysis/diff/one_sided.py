@@ -16,6 +16,7 @@ from dissector.analysis.diff.key_profile import KeyProfile
 from dissector.analysis.diff.matching_keys import MatchingKey
 from dissector.analysis.diff.name_matching import NameMatching
 from dissector.analysis.diff.result import DiffReason
+from dissector.protocol.schema.error_codes import ErrorCode
 
 BEGINNINGS: Final = ("InitProducerId", "ConsumerGroupHeartbeat", "ShareGroupHeartbeat", "JoinGroup", "FindCoordinator")
 """APIs that begin the use of a transaction or a group: the first of them stands for the others."""
@@ -25,7 +26,7 @@ Keys = Mapping[MatchingKey, KeyProfile]
 def one_sided(a: Keys, b: Keys, names: NameMatching) -> Iterator[tuple[MatchingKey, KeyDifference]]:
     """Yield the keys that only one side has."""
     for side, (mine, other) in enumerate(((a, b), (b, a))):
-        alone = [key for key in mine if key not in other]
+        alone = [key for key in mine if key not in other and _with_news(key) not in other]
         of_both = {entity for key in other if (entity := _entity(key)) is not None}
         groups: dict[EntityName | MatchingKey, list[MatchingKey]] = {}
         for key in alone:
@@ -36,6 +37,11 @@ def one_sided(a: Keys, b: Keys, names: NameMatching) -> Iterator[tuple[MatchingK
         for keys in groups.values():
             first = min(keys, key=_rank)
             yield first, _difference(side, first, mine, keys, several, names)
+
+
+def _with_news(key: MatchingKey) -> MatchingKey:
+    """Return the key of heartbeats that are told of a rebalance: a side has heartbeats if all of them are."""
+    return key._replace(step=ErrorCode.REBALANCE_IN_PROGRESS.name) if key.api == "Heartbeat" else key
 
 
 def _entity(key: MatchingKey) -> EntityName | None:

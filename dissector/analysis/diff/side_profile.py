@@ -126,6 +126,11 @@ class SideProfile:
             found.setdefault(key.api, Counter()).update(profile.versions)
         return found
 
+    def lost_connections(self) -> set[int]:
+        """Return the connections that were closed before the response to a request came."""
+        rows = np.array([row for profile in self.keys.values() for row in profile.lost], np.int64)
+        return set(self.side.capture.index.numbers(rows).connection.tolist())
+
     def key(self, number: int) -> MatchingKey:
         """Return the matching key of the exchange in row `number`, from 0."""
         exchange = self.side.capture.exchange(number)

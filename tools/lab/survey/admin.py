@@ -25,7 +25,7 @@ def warm() -> None:
     _run("warm")
 
 
-def move_leader(_: object, topic: str) -> None:
+def move_leader(topic: str) -> None:
     """Give a topic's only partition the other broker for its leader."""
     _run("move", topic)
 

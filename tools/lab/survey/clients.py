@@ -11,6 +11,7 @@ from tools.lab.tools import (
     client_python,
     client_version,
     compiled,
+    earlier_go_program,
     fetched,
     go_program,
     node_folder,
@@ -36,6 +37,14 @@ class SurveyedClient(NamedTuple):
     """The reasons for which it is not in a scenario."""
     needs: str = ""
     """A program without which it can't run."""
+    only: tuple[str, ...] = ()
+    """The scenarios that it is for; empty for all."""
+    newer: str = ""
+    """The name of the release that one upgrades to; empty for the newest."""
+
+    def refusal(self, scenario: str) -> str:
+        """Why it is not in a scenario; empty if it is."""
+        return self.cannot.get(scenario, NOT_ITS_TASK if self.only and scenario not in self.only else "")
 
     @property
     def version(self) -> str:
@@ -43,7 +52,7 @@ class SurveyedClient(NamedTuple):
         return client_version(self.package)
 
 
-def _java(release: str = "") -> list[str]:
+def java_program(release: str = "") -> list[str]:
     if release:
         jars = fetched(HERE / "old" / "client.xml", f"client-{release}", f"-Drelease={release}")
         path = compiled(PROGRAMS / "java", jars, f"classes-survey-{release}")
@@ -52,15 +61,21 @@ def _java(release: str = "") -> list[str]:
     return ["java", "-Xmx128m", "-Dorg.slf4j.simpleLogger.defaultLogLevel=error", "-cp", path, "Survey"]
 
 
-def _python(program: str, pinned: str = "") -> list[str]:
-    return [str(client_python(pinned)), "-m", f"tools.lab.survey.python.{program}"]
+def framework_program(name: str, release: str) -> list[str]:
+    jars = fetched(HERE / "old" / "frameworks.xml", f"frameworks-{release}", f"-Drelease={release}")
+    path = compiled(PROGRAMS / "frameworks", jars, f"classes-frameworks-{release}")
+    return ["java", "-Xmx256m", "-Dorg.slf4j.simpleLogger.defaultLogLevel=error", "-cp", path, "Frameworks", name]
 
 
-def _go(client: str) -> list[str]:
-    return [str(go_program(client, "survey"))]
+def python_program(program: str, pinned: str = "", python_release: str = "") -> list[str]:
+    return [str(client_python(pinned, python_release)), "-m", f"tools.lab.survey.python.{program}"]
 
 
-def _node(program: str) -> list[str]:
+def go_client(client: str, release: str = "") -> list[str]:
+    return [str(earlier_go_program(client, release) if release else go_program(client, "survey"))]
+
+
+def node_program(program: str) -> list[str]:
     return ["node", str(node_folder() / program)]
 
 
@@ -69,26 +84,29 @@ NO_KIP848 = "has no KIP-848 protocol"
 NO_GROUPS = "has no groups"
 NO_TRANSACTIONS = "has no transactions"
 NO_IDEMPOTENCE = "has no idempotent producer"
+NOT_ITS_TASK = "is not for clients"
 
 CLIENTS = (
-    SurveyedClient("java-4.3", "Java 4.3", "java", _java),
-    SurveyedClient("java-3.9", "Java 3.9", f"java {OLD_JAVA}", partial(_java, OLD_JAVA)),
-    SurveyedClient("librdkafka-2.16", "librdkafka 2.16", "confluent-kafka", partial(_python, "librdkafka")),
+    SurveyedClient("java-4.3", "Java 4.3", "java", java_program),
+    SurveyedClient("java-3.9", "Java 3.9", f"java {OLD_JAVA}", partial(java_program, OLD_JAVA),
+                   newer="java-4.3"),
+    SurveyedClient("librdkafka-2.16", "librdkafka 2.16", "confluent-kafka", partial(python_program, "librdkafka")),
     SurveyedClient("librdkafka-2.3", "librdkafka 2.3", OLD_LIBRDKAFKA,
-                   partial(_python, "librdkafka", OLD_LIBRDKAFKA), {NEXT_GENERATION: NO_KIP848}),
-    SurveyedClient("kafka-python", "kafka-python", "kafka-python", partial(_python, "kafka_python"),
+                   partial(python_program, "librdkafka", OLD_LIBRDKAFKA), {NEXT_GENERATION: NO_KIP848},
+                   newer="librdkafka-2.16"),
+    SurveyedClient("kafka-python", "kafka-python", "kafka-python", partial(python_program, "kafka_python"),
                    {NEXT_GENERATION: NO_KIP848}),
-    SurveyedClient("aiokafka", "aiokafka", "aiokafka", partial(_python, "asyncio_client"),
+    SurveyedClient("aiokafka", "aiokafka", "aiokafka", partial(python_program, "asyncio_client"),
                    {NEXT_GENERATION: NO_KIP848}),
-    SurveyedClient("franz-go", "franz-go", "franz-go", partial(_go, "franz-go"), needs="go"),
-    SurveyedClient("sarama", "sarama", "sarama", partial(_go, "sarama"), {NEXT_GENERATION: NO_KIP848}, "go"),
-    SurveyedClient("kafka-go", "kafka-go", "kafka-go", partial(_go, "kafka-go"),
+    SurveyedClient("franz-go", "franz-go", "franz-go", partial(go_client, "franz-go"), needs="go"),
+    SurveyedClient("sarama", "sarama", "sarama", partial(go_client, "sarama"), {NEXT_GENERATION: NO_KIP848}, "go"),
+    SurveyedClient("kafka-go", "kafka-go", "kafka-go", partial(go_client, "kafka-go"),
                    {NEXT_GENERATION: NO_KIP848, "transactional": NO_TRANSACTIONS, "idempotent": NO_IDEMPOTENCE}, "go"),
-    SurveyedClient("kafkajs", "kafkajs", "kafkajs", partial(_node, "survey-kafkajs.js"), {NEXT_GENERATION: NO_KIP848},
-                   "npm"),
+    SurveyedClient("kafkajs", "kafkajs", "kafkajs", partial(node_program, "survey-kafkajs.js"),
+                   {NEXT_GENERATION: NO_KIP848}, "npm"),
     SurveyedClient("platformatic", "@platformatic/kafka", "@platformatic/kafka",
-                   partial(_node, "survey-platformatic.mjs"), needs="npm"),
+                   partial(node_program, "survey-platformatic.mjs"), needs="npm"),
     SurveyedClient("rskafka", "rskafka", "rskafka", lambda: [str(rust_program("survey"))],
-                   {NEXT_GENERATION: NO_GROUPS, "group-classic": NO_GROUPS, "transactional": NO_TRANSACTIONS,
-                    "idempotent": NO_IDEMPOTENCE}, "cargo"),
+                   {NEXT_GENERATION: NO_GROUPS, "group-classic": NO_GROUPS, "rebalanced": NO_GROUPS,
+                    "transactional": NO_TRANSACTIONS, "idempotent": NO_IDEMPOTENCE}, "cargo"),
 )  # fmt: skip

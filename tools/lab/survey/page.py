@@ -51,7 +51,7 @@ def build_page(clients: Iterable[SurveyedClient] = CLIENTS) -> Page:
         for scenario in SCENARIOS:
             path = recording_path(client.name, scenario.name)
             if not path.exists():
-                reason = client.cannot.get(scenario.name, "not recorded")
+                reason = client.refusal(scenario.name) or "not recorded"
                 counts[client.name, scenario.name] = Proof(reason)
                 continue
             with read_recording(path) as recording:
@@ -80,7 +80,8 @@ def _intro(clients: list[SurveyedClient], counts: dict[tuple[str, str], Proof]) 
         f" {exchanges:,} exchanges. Every cell is read from a recording, none from a manual: `#17` is exchange 17 of"
         " the file that the client's name in that row links to; `kdissect` opens it as it is. Defaults are those of"
         " the client unless the scenario says otherwise. `make clients` records all of it again and makes this page;"
-        " `make clients-page` makes it from the recordings."
+        " `make clients-page` makes it from the recordings. What changes from one release of a client to the next is on"
+        " the page of upgrades."
     )
 
 
@@ -96,7 +97,7 @@ def _overview(clients: list[SurveyedClient], counts: dict[tuple[str, str], Proof
 
 def _version(client: SurveyedClient) -> str:
     """The release in the provenance of its first recording."""
-    provenance = json.loads(provenance_path(client.name, PLAIN).read_text("utf-8"))
+    provenance = json.loads(provenance_path(recording_path(client.name, PLAIN)).read_text("utf-8"))
     return str(provenance["client_version"])
 
 
@@ -104,7 +105,7 @@ def _section(section: Section, clients: list[SurveyedClient], cells: dict[tuple[
     rows = []
     for client in clients:
         found = cells.get((client.name, section.title))
-        reason = client.cannot.get(section.scenario, "not recorded")
+        reason = client.refusal(section.scenario) or "not recorded"
         path = _link(recording_path(client.name, section.scenario)) if found else ""
         empty = [Proof(reason), *(Proof("") for _ in section.facts[1:])]
         rows.append((client.title, path, found or empty))

@@ -14,6 +14,6 @@ def recording_path(client: str, scenario: str, number: int = 1) -> Path:
     return RECORDINGS / client / f"{scenario}-{number}.pcapng.zst"
 
 
-def provenance_path(client: str, scenario: str, number: int = 1) -> Path:
-    """What is known of how it came to be."""
-    return RECORDINGS / client / f"{scenario}-{number}.provenance.json"
+def provenance_path(recording: Path) -> Path:
+    """What is known of how a recording came to be."""
+    return recording.with_name(recording.name.replace(".pcapng.zst", ".provenance.json"))

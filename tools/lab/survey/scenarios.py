@@ -5,15 +5,16 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from functools import partial
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from tools.lab.node import Cluster, Plan
 from tools.lab.survey.admin import move_leader
 from tools.lab.survey.clusters import DELAYED_PORT, ONE_BROKER, OTHER_PORT, PORT, SASL_PORT, SLOW_PORT, TWO_BROKERS
 from tools.lab.survey.delay import delayed
+from tools.lab.survey.visitor import visit
 
-Event = Callable[[Cluster, str], None]
-"""What happens to a cluster, given the topic, while a client works."""
+Event = Callable[[Cluster, str, str], None]
+"""What happens to a cluster, given the topic and the group, while a client works."""
 BEFORE_SECONDS, AFTER_SECONDS = 5, 8
 """Around what happens."""
 CONNECT_SECONDS = 40
@@ -41,10 +42,30 @@ class SurveyScenario(NamedTuple):
     event: Event | None = None
     times: int = 1
     """How often it is recorded."""
+    task: str = ""
+    """What the programs are told to do, if it is that of another scenario."""
 
 
-def _restart(cluster: Cluster, _: str) -> None:
+def _busy(port: int, event: Event, *arguments: Any) -> None:
+    """Let happen what should, some time after a client has connected; return some time after that."""
+    deadline = time.monotonic() + CONNECT_SECONDS
+    while _connections(port) < BUSY_CONNECTIONS and time.monotonic() < deadline:
+        time.sleep(0.2)
+    time.sleep(BEFORE_SECONDS)
+    event(*arguments)
+    time.sleep(AFTER_SECONDS)
+
+
+def _restart(cluster: Cluster, _topic: str, _group: str) -> None:
     cluster.restart("broker-1", DOWN_SECONDS)
+
+
+def _move(_cluster: Cluster, topic: str, _group: str) -> None:
+    move_leader(topic)
+
+
+def _visit(_cluster: Cluster, topic: str, group: str) -> None:
+    visit(topic, group)
 
 
 PLAIN = "plain"
@@ -58,30 +79,22 @@ SCENARIOS = (
                    partitions=4),
     SurveyScenario("group-kip848", "group, KIP-848", "a second member joins a group of KIP-848 and leaves",
                    partitions=4),
+    SurveyScenario("rebalanced", "plain, rebalanced", "plain, while another member, which is not recorded, joins"
+                   " the group and leaves", event=_visit, task=PLAIN),
     SurveyScenario("compression", "compression", "20 records in each codec that the client has, consumed"),
     SurveyScenario("large-batches", "large batches", "100 records of 5 kB at once, consumed"),
     SurveyScenario("slow-broker", "slow broker", "40 records, one each 20 ms; whatever the broker says comes"
                    f" {DELAY_SECONDS * 1000:g} ms late", port=DELAYED_PORT,
                    around=partial(delayed, DELAYED_PORT, SLOW_PORT, DELAY_SECONDS)),
     SurveyScenario("broker-restarted", "broker restarted", "three records a second are produced and consumed; the"
-                   " broker is stopped and started again", event=_restart),
+                   " broker is stopped and started again", event=partial(_busy, PORT, _restart)),
     SurveyScenario("auth-refused", "login refused", "SASL PLAIN with a wrong password, for 8 s at most",
                    port=SASL_PORT),
     SurveyScenario("leader-moved", "leader moved", "three records a second are produced and consumed; the partition"
-                   " gets another leader", TWO_BROKERS, ports=(OTHER_PORT,), partitions=1, event=move_leader),
+                   " gets another leader", TWO_BROKERS, ports=(OTHER_PORT,), partitions=1,
+                   event=partial(_busy, PORT, _move)),
 )  # fmt: skip
 """Those of one cluster stand together."""
-
-
-def happen(scenario: SurveyScenario, cluster: Cluster, topic: str) -> None:
-    """Let happen what should, some time after a client has connected; return some time after that."""
-    assert scenario.event is not None
-    deadline = time.monotonic() + CONNECT_SECONDS
-    while _connections(scenario.port) < BUSY_CONNECTIONS and time.monotonic() < deadline:
-        time.sleep(0.2)
-    time.sleep(BEFORE_SECONDS)
-    scenario.event(cluster, topic)
-    time.sleep(AFTER_SECONDS)
 
 
 def _connections(port: int) -> int:

@@ -153,7 +153,7 @@ func main() {
 	case "group-classic":
 		members()
 	case "group-kip848":
-		members(kgo.ServerSideBalancer(), kgo.Balancers(kgo.StickyBalancer()))
+		members(serverSide()...)
 	case "compression":
 		for _, codec := range codecs {
 			produce(20, 12, 0, kgo.ProducerBatchCompression(codec))

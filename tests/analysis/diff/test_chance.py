@@ -1,0 +1,154 @@
+"""What varies from run to run is no difference, and what is close to it is one."""
+
+import base64
+import struct
+from array import array
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from dissector.analysis.diff.compared_values import Placeholder, compared_value
+from dissector.analysis.diff.key_profile import KeyProfile, Retries
+from dissector.analysis.diff.matching_keys import MatchingKey
+from dissector.analysis.diff.statistical_comparison import compare_frequency
+from tests.analysis.diff.editing import Lines, bundled, compared, edited, of, side
+from tools.lab.survey.recording_files import recording_path
+
+MS = 1_000_000
+IRREGULAR = (2900, 500, 700, 2300, 280, 420, 1030, 900, 3100, 350, 1500)
+BURST = (20, 60, 5, 90, 40, 7, 130, 12, 55)
+
+
+def profile(count: int, intervals_ms: Sequence[int]) -> KeyProfile:
+    return KeyProfile(rows=array("q", range(count)), intervals_ns=array("q", [each * MS for each in intervals_ms]))
+
+
+def counts(api: str, a: KeyProfile, b: KeyProfile) -> list[tuple[str, str]]:
+    """What differs, in both directions."""
+    key, durations = MatchingKey(0, api, (), ""), (20_000 * MS, 20_000 * MS)
+    found = [(each.a, each.b) for each in compare_frequency(key, a, b, durations)]
+    assert [(y, x) for x, y in found] == [(each.a, each.b) for each in compare_frequency(key, b, a, durations)]
+    return found
+
+
+@pytest.mark.parametrize(
+    ("few", "many", "intervals_ms", "differs"),
+    [
+        (3, 8, IRREGULAR[:7], False),
+        (3, 11, IRREGULAR[:10], True),  # 8 is more than twice the root of 14
+        (3, 8, BURST[:7], True),
+        (3, 8, (500,) * 7, True),
+    ],
+)
+def test_random_pauses_make_counts_vary(few: int, many: int, intervals_ms: Sequence[int], *, differs: bool) -> None:
+    found = counts("Metadata", profile(few, ()), profile(many, intervals_ms))
+    assert found == ([(str(few), str(many))] if differs else [])
+
+
+@pytest.mark.parametrize("differs", [False, True])
+def test_requests_at_one_rate_may_go_on_for_longer(differs: bool) -> None:
+    """As long as half as much again."""
+    many = 46 if differs else 45
+    found = counts("Fetch", profile(30, (500,) * 29), profile(many, (500,) * (many - 1)))
+    assert bool(found) is differs
+
+
+@pytest.mark.parametrize(
+    ("api", "a", "b", "differs"),
+    [
+        ("ListOffsets", 3, 4, False),
+        ("OffsetFetch", 5, 6, False),
+        ("ListOffsets", 2, 3, True),
+        ("ListOffsets", 3, 5, True),
+        ("SyncGroup", 3, 4, True),
+    ],
+)
+def test_lookups_may_be_one_more(api: str, a: int, b: int, *, differs: bool) -> None:
+    assert bool(counts(api, profile(a, ()), profile(b, ()))) is differs
+
+
+def committed(version: int, time_ms: int, more: bytes = b"") -> str:
+    return base64.b64encode(struct.pack(">bq", version, time_ms) + more).decode()
+
+
+@pytest.mark.parametrize(
+    ("text", "version"),
+    [
+        (committed(1, 1_795_723_222_528), 1),
+        (committed(2, 1_795_723_222_528), 2),
+        (committed(2, -1, b"\0\0\0\1"), 2),
+        (committed(2, (1 << 42) - 1), 2),
+        (committed(2, 1 << 42), 0),
+        (committed(2, -2), 0),
+        (committed(3, 1_795_723_222_528), 0),
+        (committed(0, 1_795_723_222_528), 0),
+        (committed(2, 1_795_723_222_528)[:11], 0),
+        ("Alexandria12", 0),
+        ("kgo-2737fdaf-250a-4747-a5c2-84bd04a6b134", 0),
+    ],
+)
+def test_times_that_streams_commits(text: str, version: int) -> None:
+    for name in ("committed_metadata", "metadata"):
+        value = compared_value(None, name, text)
+        assert value == (Placeholder(f"a time of Streams, version {version}") if version else text)
+    assert compared_value(None, "reason", text) == text
+
+
+def limited(limit: int) -> Callable[[Lines], None]:
+    def edit(lines: Lines) -> None:
+        for line in of(lines, "Fetch"):
+            line["request"]["body"]["max_bytes"] = limit
+
+    return edit
+
+
+@pytest.mark.parametrize(
+    ("limit", "text"),
+    [
+        (1_000_081, None),
+        (1_000_000, None),
+        (1_000_082, "1000082"),
+        (2_000_081, "about 2000000"),
+        (1_048_576 + 81, "about 1048576"),
+        (81, "81"),
+    ],
+)
+def test_a_limit_that_has_the_topics_name_in_it(limit: int, text: str | None, tmp_path: Path) -> None:
+    """kafka-go adds 58 bytes and the 23 of the name to what is set, which is 1,000,000."""
+    path = str(recording_path("kafka-go", "plain"))
+    found = compared(path, edited(path, tmp_path, limited(limit))).entries
+    assert [(each.path, each.a, each.b) for each in found] == ([("max_bytes", "about 1000000", text)] if text else [])
+
+
+def elects_another(lines: Lines) -> None:
+    [line] = of(lines, "ElectLeaders")
+    line["request"]["body"]["topic_partitions"][0]["partitions"] = [3]
+
+
+def test_partitions_that_a_person_names_are_compared(tmp_path: Path) -> None:
+    """Unlike those that a member of a group gets, whose field has the same name."""
+    path = bundled("java-admin")
+    found = [each for each in compared(path, edited(path, tmp_path, elects_another)).entries if each.part == "request"]
+    assert [(each.api, each.path, each.a, each.b) for each in found] == [
+        ("ElectLeaders", "topic_partitions.partitions", "0", "3")
+    ]
+
+
+def test_what_another_client_requests_is_no_retry() -> None:
+    """Two consumers of a program, each with a client id of its own: a request of the first one fails, the second one
+    requests something, then the first one tries again."""
+    capture = side(str(recording_path("java-4.3", "group-classic"))).capture
+    found = capture.index.numbers(np.arange(len(capture)))
+    *_, one, other = dict.fromkeys(found.client_id.tolist())
+    requested = int(np.flatnonzero(found.client_id == other)[5])
+    of_one = np.flatnonzero(found.client_id == one)
+    failed, again = int(of_one[of_one < requested][-1]), int(of_one[of_one > requested][0])
+    retries = Retries()
+    rows = capture.index.numbers(np.array([failed, requested, again]))
+    retries.add(["COORDINATOR_LOAD_IN_PROGRESS", "", ""], rows)
+    failed_ns = found.request_time_ns[failed] + found.latency_ns[failed]
+    assert found.request_time_ns[requested] > failed_ns
+    assert list(retries.backoffs_ns) == [int(found.request_time_ns[again] - failed_ns)]
+    assert retries.counts == {"COORDINATOR_LOAD_IN_PROGRESS": 1}
