@@ -39,7 +39,7 @@ def single_batches(addresses: UInt64, sizes: Int64) -> tuple[Headers, Bool]:
     return headers[is_whole], are_batches
 
 
-class ProducedBatches(NamedTuple):
+class SingleBatches(NamedTuple):
     """Batches, `(n,)`, in the order of the rows that were asked for."""
 
     is_read: Bool
@@ -63,7 +63,7 @@ class SingleBatchReader:
         self._bodies = bodies
         self._arena = Arena()
 
-    def of(self, rows: Int64, names: Mapping[str, str], texts: ValueNumbers[str]) -> ProducedBatches:
+    def of(self, rows: Int64, names: Mapping[str, str], texts: ValueNumbers[str]) -> SingleBatches:
         """The batches of rows of the index, ascending, that are Produce exchanges. `names` are those of topics by id;
         `texts` numbers them."""
         is_read = np.zeros(len(rows), np.bool_)
@@ -80,7 +80,7 @@ class SingleBatchReader:
                 parts[-1][0] = messages.at[part.first + parts[-1][0]]
         at, *others = np.concatenate(parts, axis=1)
         order = np.argsort(at, kind="stable")
-        return ProducedBatches(is_read, at[order], *(each[order] for each in others))
+        return SingleBatches(is_read, at[order], *(each[order] for each in others))
 
 
 def _columns(program: Program) -> list[int]:

@@ -29,7 +29,7 @@ if TYPE_CHECKING:  # imported on use: a command needs few of them
     from dissector.bulk.message_texts import MessageTexts, TextReader
     from dissector.bulk.packed_exchanges import PackedBodies, PackedExchanges
     from dissector.bulk.record_columns import CarriedColumns, RecordsFields, RecordsOfRows
-    from dissector.bulk.single_batches import ProducedBatches, SingleBatchReader
+    from dissector.bulk.single_batches import SingleBatches, SingleBatchReader
     from dissector.bulk.tested_fields import Test, TestedFields, TestedMessages
     from dissector.core.columns import ValueNumbers
     from dissector.index.session_set import SessionChange
@@ -217,7 +217,7 @@ class ManyMessages:
             self._rows.index_rows(rows), tests, questions=questions, is_request=is_request, joins=joins
         )
 
-    def single_batches(self, rows: Int64, topic_texts: "ValueNumbers[str]") -> "ProducedBatches":
+    def single_batches(self, rows: Int64, topic_texts: "ValueNumbers[str]") -> "SingleBatches":
         """The batches of rows that are Produce exchanges of connections: see `SingleBatchReader`."""
         names = self._indexer.conversation_state.topic_names
         return self._single_batches.of(self._rows.index_rows(rows), names, topic_texts)

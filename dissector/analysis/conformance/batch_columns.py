@@ -21,7 +21,7 @@ def batches_in(data: bytes) -> list[Batch]:
     ]
 
 
-class BatchColumns(NamedTuple):
+class LoneBatches(NamedTuple):
     """Batches that are alone in their `records` fields."""
 
     is_odd: Bool
@@ -38,17 +38,17 @@ class BatchColumns(NamedTuple):
     base_sequence: Int64
     records_count: Int64
 
-    def where(self, which: Bool | Int64) -> "BatchColumns":
+    def where(self, which: Bool | Int64) -> "LoneBatches":
         """Some of the batches."""
-        return BatchColumns(self.is_odd, *(column[which] for column in self[1:]))
+        return LoneBatches(self.is_odd, *(column[which] for column in self[1:]))
 
     @property
-    def of_producers(self) -> "BatchColumns":
+    def of_producers(self) -> "LoneBatches":
         """Those with a producer id."""
         return self.where(self.producer_id != NO_PRODUCER)
 
     def kept(
-        self, keys: tuple[Int64, ...], follows: "Callable[[BatchColumns, BatchColumns], Bool]", breaks: Bool, *,
+        self, keys: tuple[Int64, ...], follows: "Callable[[LoneBatches, LoneBatches], Bool]", breaks: Bool, *,
         counts_first: bool,
     ) -> tuple[Int64, Bool]:  # fmt: skip
         """How many verdicts the batches of each exchange are worth, `(e,)`, if each one `follows` the one before it of

@@ -7,7 +7,7 @@ from typing import Final
 
 import numpy as np
 
-from dissector.analysis.conformance.events import NOWHERE, MessageEvent, Wanted, events
+from dissector.analysis.conformance.events import NOWHERE, MessageEvent, WantedMessages, events
 from dissector.analysis.conformance.message_columns import MessageColumns
 from dissector.analysis.conformance.proving import Proofs, prove
 from dissector.analysis.conformance.rule import REST, ProtocolRule, RuleMemory, Verdict, Verdicts
@@ -116,10 +116,10 @@ def _looked_at(
     chosen = np.flatnonzero(sides[0] | sides[1])
     wanted = zip(*(each[chosen].tolist() for each in (*sides, *columns.places)), strict=True)
 
-    def exchanges() -> Iterator[tuple[Exchange, Wanted]]:
+    def exchanges() -> Iterator[tuple[Exchange, WantedMessages]]:
         for exchange, each in zip(columns.decoded(chosen), wanted, strict=True):
             watch(exchange.fields.number)
-            yield exchange, Wanted(*each)
+            yield exchange, WantedMessages(*each)
 
     edges = np.flatnonzero(np.diff(places, prepend=NOWHERE, append=len(is_wanted)))
     groups = zip(edges[:-1].tolist(), edges[1:].tolist(), strict=True)

@@ -168,7 +168,7 @@ class MessagePlaces(NamedTuple):
         return places
 
 
-class Wanted(NamedTuple):
+class WantedMessages(NamedTuple):
     """Which messages of an exchange are wanted, and the places of both."""
 
     request: bool
@@ -177,7 +177,7 @@ class Wanted(NamedTuple):
     response_at: int
 
 
-def events(exchanges: Iterable[tuple[Exchange, Wanted]]) -> Iterator[tuple[int, MessageEvent]]:
+def events(exchanges: Iterable[tuple[Exchange, WantedMessages]]) -> Iterator[tuple[int, MessageEvent]]:
     """Yield the wanted messages of exchanges, which come in the order of requests, and their places, ascending."""
     waiting: list[tuple[int, Exchange]] = []
     for exchange, wanted in exchanges:

@@ -13,7 +13,7 @@ from typing import Final
 
 import numpy as np
 
-from dissector.analysis.conformance.batch_columns import BatchColumns, batches_in
+from dissector.analysis.conformance.batch_columns import LoneBatches, batches_in
 from dissector.analysis.conformance.declared_fields import TROUBLE, Reads, SideFields, is_set
 from dissector.analysis.conformance.events import NOWHERE, MessageEvent, MessagePlaces
 from dissector.analysis.records import NO_PRODUCER
@@ -195,7 +195,7 @@ class MessageColumns:
         return {name: OfBodies(each.values[places], each.is_there[places]) for name, each in found.items()}
 
     @cached_property
-    def batches(self) -> BatchColumns:
+    def batches(self) -> LoneBatches:
         """The batches of Produce requests."""
         topics = ValueNumbers[str]()
         chosen = np.flatnonzero(self.of({"Produce"}))
@@ -209,7 +209,7 @@ class MessageColumns:
                 for partition in topic["partition_data"]
                 for batch in batches_in(partition["records"] or b"")
             )
-        return BatchColumns(is_odd, chosen[found.at], *found[2:])
+        return LoneBatches(is_odd, chosen[found.at], *found[2:])
 
     @cached_property
     def has_asked(self) -> Bool:

@@ -5,7 +5,7 @@ from typing import Any, Final, NamedTuple
 
 import numpy as np
 
-from dissector.analysis.conformance.batch_columns import BatchColumns, batches_in
+from dissector.analysis.conformance.batch_columns import LoneBatches, batches_in
 from dissector.analysis.conformance.declared_fields import OfRecords, is_one_of
 from dissector.analysis.conformance.events import Body, MessageEvent
 from dissector.analysis.conformance.message_columns import MessageColumns
@@ -172,7 +172,7 @@ class IdempotentInFlight(RuleMemory):
         self._open[event.connection] = self._open.get(event.connection, 1) - 1
 
 
-def _continues(before: BatchColumns, after: BatchColumns) -> Bool:
+def _continues(before: LoneBatches, after: LoneBatches) -> Bool:
     """Which batches follow others as sequence numbers say."""
     expected = (before.base_sequence + before.records_count) % (1 << 31)
     is_same = before.producer_epoch == after.producer_epoch
@@ -180,7 +180,7 @@ def _continues(before: BatchColumns, after: BatchColumns) -> Bool:
     return follows
 
 
-def _is_no_older(before: BatchColumns, after: BatchColumns) -> Bool:
+def _is_no_older(before: LoneBatches, after: LoneBatches) -> Bool:
     """Which batches have no lower epoch than others."""
     found: Bool = after.producer_epoch >= before.producer_epoch
     return found
