@@ -50,7 +50,7 @@ class _Section(NamedTuple):
     """Keys of headers that are not empty."""
 
 
-class _TextField(NamedTuple):
+class _TextNode(NamedTuple):
     """What the values of one column of a program are."""
 
     type: str
@@ -64,7 +64,7 @@ class PlainFrames:
     def __init__(self, redactor: Redactor, topic_names: Mapping[str, str]) -> None:
         self._redactor = redactor
         self._topic_names = topic_names
-        self._fields: dict[tuple[MessageLayout, int], _TextField] = {}
+        self._fields: dict[tuple[MessageLayout, int], _TextNode] = {}
         self._texts: dict[tuple[int, bytes], bytes] = {}
         """Replacements by the identity of their leaf's node, which `_fields` keeps."""
         self._header_key = Node("key", "records.headers.key", "STRING", 0, 0)
@@ -143,7 +143,7 @@ class PlainFrames:
                 new = known[id(node), raw] = self._redactor.text(node, text(raw))
             out[start : start + size] = new
 
-    def _field(self, message: MessageTexts, number: int) -> _TextField:
+    def _field(self, message: MessageTexts, number: int) -> _TextNode:
         key = message.layout, number
         found = self._fields.get(key)
         if found is None:
@@ -234,7 +234,7 @@ def _section(batch: Batch, at: int, budget: DecompressionBudget) -> _Section | N
     return _Section(batch, at + HEADER.size, plain, contents, of_headers)
 
 
-def _field_of(layout: MessageLayout, column: ColumnPlan) -> _TextField:
+def _field_of(layout: MessageLayout, column: ColumnPlan) -> _TextNode:
     """Return the leaf of a column as trees have it, with its schema."""
     root, *names = column.path
     name, version = (layout.header, layout.header_version) if root == "header" else (layout.body, layout.body_version)
@@ -246,6 +246,6 @@ def _field_of(layout: MessageLayout, column: ColumnPlan) -> _TextField:
         field = next(one for one in (*current.fields, *current.tagged) if one.name == each)
         current = field.type.element if isinstance(field.type, ArrayPlan) else field.type
     assert field is not None
-    return _TextField(
+    return _TextNode(
         column.type, Node(names[-1], ".".join(column.path), column.type.upper(), 0, 0, schema=field.schema)
     )

@@ -8,7 +8,7 @@ from typing import Any, Final
 import pytest
 
 from dissector.analysis.conformance import RULES, CheckResult, check
-from dissector.analysis.conformance.events import Wanted, events
+from dissector.analysis.conformance.events import WantedMessages, events
 from dissector.capture_session import Capture
 from dissector.protocol.records.compression import DecompressionBudget
 from dissector.protocol.schema.field_enums import CompressionType
@@ -295,7 +295,7 @@ def test_no_rule_keeps_the_messages_that_it_saw(tmp_path: Path) -> None:
         for _ in capture.read():
             pass
         unmasked = capture.unmasked().at(range(len(capture)))
-        wanted = ((exchange, Wanted(True, True, 2 * n, 2 * n + 1)) for n, exchange in enumerate(unmasked))
+        wanted = ((exchange, WantedMessages(True, True, 2 * n, 2 * n + 1)) for n, exchange in enumerate(unmasked))
         for _, event in events(wanted):
             seen.append(weakref.ref(event.message))
             for apis, rule in rules:
