@@ -48,8 +48,9 @@ MARKS: Final = tuple(
 WORDS: Final = frozenset(f"{before}{name}".encode() for name in _SHORT for before in _BEFORE)
 """Those of them behind which a name ends."""
 _WORD: Final = re.compile(r"[A-Za-z0-9_.-]+")
-_ASSIGNED: Final = re.compile(r"([A-Za-z0-9_.-]+)[\"']?\s*[=:]")
-_USER: Final = re.compile(r"[^\s/,:@]*:[^\s/,@]+@")
+_ASSIGNED: Final = re.compile(r"(?<![A-Za-z0-9_.-])([A-Za-z0-9_.-]++)[\"']?\s*+[=:]")
+_USER: Final = re.compile(r"(?<![^\s/,@])[^\s/,:@]*+:[^\s/,@]++@")
+"""Both begin where a run of their characters begins and give none back: the time grows with the text alone."""
 
 
 def is_secret_name(name: str) -> bool:
