@@ -17,6 +17,7 @@ from dissector.bulk.record_columns import CarriedColumns
 from dissector.capture_session import Capture
 from dissector.core.arrays import Bool, Int64
 from dissector.core.columns import tuples
+from dissector.core.grouping import cuts
 from dissector.exchange.model import Exchange
 from dissector.index.exchange_table import RowKind
 from dissector.index.index_columns import ENTRY
@@ -370,10 +371,6 @@ def _contents(data: bytes, starts: Int64, sizes: Int64) -> list[bytes | None]:
 
 def _cut(rows: Int64, sizes_of: Callable[[Int64], Int64]) -> Iterator[Int64]:
     """Yield rows in parts of a bounded size."""
-    if not len(rows):
-        return
-    total = np.cumsum(sizes_of(rows))
-    edges = np.flatnonzero(np.diff(total // BYTES_TOGETHER)) + 1
-    for part in np.split(rows, edges):
+    for part in np.split(rows, cuts(sizes_of(rows), BYTES_TOGETHER)) if len(rows) else ():
         for first in range(0, len(part), ROWS_TOGETHER):
             yield part[first : first + ROWS_TOGETHER]

@@ -5,7 +5,8 @@ from typing import Final
 
 import numpy as np
 
-from dissector.core.arrays import Bool, Int64
+from dissector.core.arrays import Int64
+from dissector.core.grouping import by_distinct
 from dissector.index.exchange_table import Flag
 from dissector.index.indexer import Indexer
 
@@ -28,8 +29,6 @@ class MissingResponses:
 
     def of(self, rows: Int64) -> Int64:
         """What stands for the response of rows that have none."""
-        connections, which = np.unique(self._table.connection.values[rows], return_inverse=True)
-        ended = np.array([self._is_ended(each) for each in connections.tolist()], np.bool_)
-        is_ended: Bool = ended[which] if len(rows) else np.zeros(0, np.bool_)
+        is_ended = by_distinct(self._table.connection.values[rows], self._is_ended, np.bool_)
         expected = (self._table.flags.values[rows] & Flag.NO_RESPONSE_EXPECTED) == 0
         return np.where(expected, np.where(is_ended, CLOSED, MISSING), NOT_EXPECTED)

@@ -13,6 +13,7 @@ import numpy as np
 
 from dissector.core.arrays import Int64
 from dissector.core.batches import NOWHERE, FrameBatch, FrameKind, RunBatch, RunKind
+from dissector.core.grouping import edges, expanded, owners
 from dissector.core.kernel import function
 from dissector.core.store import Store
 
@@ -62,13 +63,12 @@ def _batch(runs: RunBatch, ends: Int64, frames: Int64) -> FrameBatch:
     """Return frames, `(n, 4)`, with their pieces."""
     first, start, size, stop = frames.T
     counts = stop - first
-    piece = np.concatenate([[0], np.cumsum(counts)])
-    rows = np.repeat(first - piece[:-1], counts) + np.arange(len(frames) and int(piece[-1]))
+    rows = expanded(first, counts)
     begin = np.maximum(runs.start[rows], np.repeat(start, counts))
     end = np.minimum(ends[rows], np.repeat(start + size, counts))
     address = runs.address[rows]
     is_cut = np.zeros(len(frames), np.bool_)
-    is_cut[np.repeat(np.arange(len(frames)), counts)[runs.kind[rows] == RunKind.TRUNCATED]] = True
+    is_cut[owners(counts)[runs.kind[rows] == RunKind.TRUNCATED]] = True
     return FrameBatch(
         direction=runs.direction[first],
         kind=np.full(len(frames), FrameKind.FRAME, np.uint8),
@@ -77,7 +77,7 @@ def _batch(runs: RunBatch, ends: Int64, frames: Int64) -> FrameBatch:
         time_ns=runs.time_ns[first],
         end_ns=runs.time_ns[stop - 1],
         packet=runs.packet[first],
-        piece=piece,
+        piece=edges(counts),
         piece_address=np.where(address == NOWHERE, NOWHERE, address + begin - runs.start[rows]),
         piece_size=end - begin,
         is_cut=is_cut,

@@ -15,7 +15,7 @@ import numpy as np
 
 from dissector.core import limits
 from dissector.core.arrays import Int64, UInt8, UInt64
-from dissector.core.columns import sorted_unique
+from dissector.core.columns import unique
 from dissector.core.expansion import RUN
 from dissector.core.json_text import dumps
 from dissector.core.kernel import function
@@ -210,7 +210,7 @@ class JsonMessages:
         at, row = written.holes["at"][kept], row[kept]
         inserted = [text for number in kept.tolist() if (text := texts[number]) is not None]
         sizes = np.array([len(text) for text in inserted], np.int64)
-        total = int(sizes.sum() + (written.ends - written.starts)[sorted_unique(row)].sum())
+        total = int(sizes.sum() + (written.ends - written.starts)[unique(row)].sum())
         while self._filled + total > len(self.text):
             if not self._grow():
                 written.outcomes[row] = Outcome.CAREFUL
