@@ -8,7 +8,7 @@ from typing import Final, NamedTuple
 import numpy as np
 
 from dissector.core.arrays import Int64, UInt8
-from dissector.core.kernel import function
+from dissector.core.kernel import function, structure_fields
 from dissector.exchange.listing import EMPTY, TEXT
 
 MOST_NUMBER: Final = 25
@@ -59,13 +59,23 @@ def cell_lines(columns: Sequence[CellColumn], end: bytes) -> CellLines:
     return CellLines(out[:size], ends_of_rows)
 
 
-class _KernelCells(ctypes.Structure):
-    """The same in kernel.h."""
+CELLS: Final = """
+const uint8_t *before; /* what is written in front of each cell */
+int64_t before_size;
+const int64_t *values; /* numbers, or the numbers of texts */
+const uint8_t *kinds;  /* 0 for an empty cell, 1 for a number, 2 for a text */
+const uint8_t *text;   /* all texts, one behind the other, */
+int64_t size;          /* their bytes, */
+const int64_t *ends;   /* where each ends, */
+int64_t texts;         /* and how many there are */
+"""
+"""A column of cells: `KernelCells` of kernel.h."""
 
-    _fields_ = [
-        (name, ctypes.c_int64 if name in ("before_size", "size", "texts") else ctypes.c_void_p)
-        for name in ("before", "before_size", "values", "kinds", "text", "size", "ends", "texts")
-    ]
+
+class _KernelCells(ctypes.Structure):
+    """As `CELLS`."""
+
+    _fields_ = structure_fields(CELLS)
 
 
 @cache

@@ -6,6 +6,7 @@ workers get the package, it is copied out to be loaded.
 """
 
 import ctypes
+import re
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
@@ -34,6 +35,17 @@ def function(name: str, *types: type) -> Callable[..., int]:
     """Return a function of `kernel.h` with arguments of these types that returns a number. Raises `KernelError`."""
     found: Callable[..., int] = ctypes.CFUNCTYPE(ctypes.c_int64, *types)((f"kernel_{name}", library()))
     return found
+
+
+def structure_fields(declarations: str) -> list[tuple[str, type]]:
+    """Return `_fields_` of a `ctypes.Structure` by its members in C, which are numbers (`int64_t`) and pointers.
+    `protocol/kernel/shared.py` puts the same text into the header."""
+    members = re.sub(r"/\*.*?\*/", "", declarations, flags=re.DOTALL).replace(";", ",").split(",")
+    return [
+        (member.split()[-1].lstrip("*"), ctypes.c_void_p if "*" in member else ctypes.c_int64)
+        for member in members
+        if member.strip()
+    ]
 
 
 def load(path: "Traversable") -> ctypes.CDLL:

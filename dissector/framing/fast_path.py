@@ -14,23 +14,33 @@ import numpy as np
 from dissector.core.arrays import Int64
 from dissector.core.batches import NOWHERE, FrameBatch, FrameKind, RunBatch, RunKind
 from dissector.core.grouping import edges, expanded, owners
-from dissector.core.kernel import function
+from dissector.core.kernel import function, structure_fields
 from dissector.core.store import Store
 
 ROOM: Final = 1 << 10
 """Frames that there is room for at least."""
 
 
-class _KernelRuns(ctypes.Structure):
-    """`KernelRuns` in kernel.h."""
+RUNS: Final = """
+const uint64_t *memory; /* where the bytes of each run are, 0 of a gap */
+const int64_t *starts;  /* stream offsets */
+const int64_t *ends;
+int64_t largest;      /* of the frames that are believed, with their prefixes */
+int64_t directions;   /* each has runs up to before its `highs`, and is followed from an offset in one of them on: */
+const int64_t *highs; /* there is one before each of them at least */
+int64_t *rows;
+int64_t *offsets;
+int64_t *frames; /* of each the run in which it begins, its offset and size, and the run behind its last one */
+int64_t capacity;
+int64_t count;
+"""
+"""Runs of streams, and the frames in them: `KernelRuns` of kernel.h."""
 
-    _fields_ = [
-        (name, ctypes.c_int64 if name in ("largest", "directions", "capacity", "count") else ctypes.c_void_p)
-        for name in (
-            "memory", "starts", "ends", "largest", "directions", "highs", "rows", "offsets", "frames", "capacity",
-            "count",
-        )
-    ]  # fmt: skip
+
+class _KernelRuns(ctypes.Structure):
+    """As `RUNS`."""
+
+    _fields_ = structure_fields(RUNS)
 
 
 def follow(

@@ -18,7 +18,7 @@ from dissector.core.arrays import Int64, UInt8, UInt64
 from dissector.core.columns import unique
 from dissector.core.expansion import RUN
 from dissector.core.json_text import dumps
-from dissector.core.kernel import function
+from dissector.core.kernel import function, structure_fields
 from dissector.protocol.codec.json_program import SCOPE
 from dissector.protocol.kernel.secret_marks import secret_marks
 from dissector.protocol.kernel.shredding import FrameMemory
@@ -122,25 +122,46 @@ class Written(NamedTuple):
     """As `HOLE`, in the order of the text. Until they are filled (`JsonMessages.fill`), messages are not whole."""
 
 
-class _JsonCall(ctypes.Structure):
-    """`KernelJson` of kernel.h."""
+JSON: Final = """
+const uint64_t *frames; /* address of each frame */
+const int64_t *sizes;
+const int64_t *times;
+int64_t rows;
+int64_t begin;            /* offset in a frame at which its layout begins */
+const uint64_t *programs; /* of each message the address of its program, and that of the program's literals */
+const uint8_t *topic_ids;    /* of 16 bytes each, ascending */
+const uint8_t *topic_texts;  /* what is written behind each of them */
+const int64_t *topic_starts; /* where its text begins in `topic_texts`, and where the last one ends */
+const uint8_t *topic_is_internal;
+int64_t topics;
+const int64_t *first_section; /* by row, and behind the last row; NULL if there are no sections */
+const uint64_t *sections;     /* address of each decompressed section */
+const int64_t *section_sizes;
+uint8_t *scratch; /* for a section that the kernel decompresses */
+int64_t scratch_size;
+int64_t most_plain; /* limits of one message, as `Limits` has them: bytes that are decompressed in any case, */
+int64_t most_packed; /* records and headers beyond one for each byte, all of them */
+int64_t most_records;
+int64_t packed_ratio; /* times its size that a section may become without being counted: */
+int64_t expanded;     /* bytes that sections of the messages that were written became beyond that */
+const KernelSecretMarks *secrets; /* messages with records that may hold one are for Python; NULL if none are */
+int64_t packs_records; /* whether `records` fields are packed: their bytes in place of their records */
+KernelJsonHole *holes;
+int64_t hole_capacity;
+int64_t hole_count; /* of those that are filled */
+uint8_t *out;
+int64_t capacity;
+int64_t *ends; /* by row, as are the next two */
+uint8_t *codes;
+KernelJsonReport *reports;
+"""
+"""Messages, and where `kernel_json` writes them: `KernelJson` of kernel.h."""
 
-    _fields_ = [
-        (
-            name,
-            ctypes.c_int64
-            if name in ("rows", "begin", "topics", "capacity", "packed_ratio", "expanded", "packs_records",
-                        "hole_capacity", "hole_count")
-            or name.startswith(("most_", "scratch_"))
-            else ctypes.c_void_p,
-        )
-        for name in (
-            "frames", "sizes", "times", "rows", "begin", "programs", "topic_ids", "topic_texts", "topic_starts",
-            "topic_is_internal", "topics", "first_section", "sections", "section_sizes", "scratch", "scratch_size",
-            "most_plain", "most_packed", "most_records", "packed_ratio", "expanded", "secrets", "packs_records",
-            "holes", "hole_capacity", "hole_count", "out", "capacity", "ends", "codes", "reports",
-        )
-    ]  # fmt: skip
+
+class _JsonCall(ctypes.Structure):
+    """As `JSON`."""
+
+    _fields_ = structure_fields(JSON)
 
 
 class JsonMessages:

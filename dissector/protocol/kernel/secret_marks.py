@@ -13,7 +13,7 @@ from typing import Final
 import numpy as np
 
 from dissector.core.arrays import Bool, Int64, UInt8, UInt64
-from dissector.core.kernel import function
+from dissector.core.kernel import function, structure_fields
 from dissector.protocol.embedded.secret_names import MARKS, WORDS
 
 _BITS: Final = 5
@@ -22,12 +22,19 @@ _ANY: Final = range(_LOWEST + 1)
 _WINDOW: Final = 4
 _OFTEN: Final = dict(zip("etaoinsrhldcumfpgwybvkxjqz", range(26, 0, -1), strict=True))
 """How often a letter is met in texts, the greatest first."""
+SECRET_MARKS: Final = """
+const uint8_t *sets;  /* by the lowest five bits of three bytes: the set of marks that may be there, 0 for none */
+const int64_t *first; /* by set, the first of its members, and where the last one ends */
+const KernelSecretMark *members;
+const uint8_t *text; /* of marks, in small letters; 0 is any byte */
+"""
+"""What names of secrets contain: `KernelSecretMarks` of kernel.h."""
 
 
 class _Call(ctypes.Structure):
-    """`KernelSecretMarks` of kernel.h."""
+    """As `SECRET_MARKS`."""
 
-    _fields_ = [(name, ctypes.c_void_p) for name in ("sets", "first", "members", "text")]
+    _fields_ = structure_fields(SECRET_MARKS)
 
 
 class SecretMarks:
