@@ -48,9 +48,9 @@ class TrafficWait:
         for descriptor in readable:
             self._poll.register(descriptor, select.POLLIN)
 
-    def end_requested(self, milliseconds: int = POLL_MS) -> bool:
+    def end_requested(self) -> bool:
         """Wait; return whether to end. Returns early if there is something to read."""
-        if all(number != events.CHANNEL for number, _ in self._poll.poll(milliseconds)):
+        if all(number != events.CHANNEL for number, _ in self._poll.poll(POLL_MS)):
             return False
         data = os.read(events.CHANNEL, 1 << 16)
         *lines, self._begun = (self._begun + data).split(b"\n")
