@@ -1,16 +1,16 @@
 """Cells of many rows as lines, written by the native kernel (`cells.c`)."""
 
 import ctypes
-from collections.abc import Callable, Sequence
-from functools import cache
+from collections.abc import Sequence
 from typing import Final, NamedTuple
 
 import numpy as np
 
 from dissector.core.arrays import Int64, UInt8
-from dissector.core.kernel import function, structure_fields
+from dissector.core.kernel import kernel_function, structure_fields
 from dissector.exchange.listing import EMPTY, TEXT
 
+_cell_lines = kernel_function("cell_lines", "PqqPqP")
 MOST_NUMBER: Final = 25
 """Bytes that the kernel wants for a number and for what is behind it."""
 
@@ -76,9 +76,3 @@ class _KernelCells(ctypes.Structure):
     """As `CELLS`."""
 
     _fields_ = structure_fields(CELLS)
-
-
-@cache
-def _cell_lines() -> Callable[..., int]:
-    number, address = ctypes.c_int64, ctypes.c_void_p
-    return function("cell_lines", address, number, number, address, number, address)

@@ -5,8 +5,6 @@ on its runs are held as a `PendingStream`.
 """
 
 import ctypes
-from collections.abc import Callable
-from functools import cache
 from typing import Final
 
 import numpy as np
@@ -14,9 +12,10 @@ import numpy as np
 from dissector.core.arrays import Int64
 from dissector.core.batches import NOWHERE, FrameBatch, FrameKind, RunBatch, RunKind
 from dissector.core.grouping import edges, expanded, owners
-from dissector.core.kernel import function, structure_fields
+from dissector.core.kernel import kernel_function, structure_fields
 from dissector.core.store import Store
 
+_frames = kernel_function("frames", "P")
 ROOM: Final = 1 << 10
 """Frames that there is room for at least."""
 
@@ -92,8 +91,3 @@ def _batch(runs: RunBatch, ends: Int64, frames: Int64) -> FrameBatch:
         piece_size=end - begin,
         is_cut=is_cut,
     )
-
-
-@cache
-def _frames() -> Callable[..., int]:
-    return function("frames", ctypes.c_void_p)

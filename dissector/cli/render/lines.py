@@ -6,21 +6,22 @@ Invariant: such a line is that of `row_line`, a property test.
 """
 
 import ctypes
-from collections.abc import Callable, Sequence
-from functools import cache, lru_cache
+from collections.abc import Sequence
+from functools import lru_cache
 from typing import Final
 
 import numpy as np
 
 from dissector.capture_session import Capture
 from dissector.core.arrays import Int64, UInt8
-from dissector.core.kernel import function, structure_fields
+from dissector.core.kernel import kernel_function, structure_fields
 from dissector.core.text import clean, duration, seconds, shortened, size
 from dissector.exchange.model import ExchangeRow
 from dissector.index.index_columns import IndexColumns
 from dissector.protocol.kernel.shredding import numbered_rows
 from dissector.protocol.schema.loader import api_name
 
+_lines = kernel_function("lines", "P")
 API_WIDTH: Final = 24
 _LAYOUT: Final = f"{{:>6}} {{:>12}} {{:>5}} {{:<{API_WIDTH}}} {{:>3}} {{:>7}} {{:>7}} {{:>7}} {{:>9}}  {{}}"
 _HEAD: Final = ("No.", "Time", "Conn", "API", "v", "Corr", "Out", "In", "Latency", "Info")
@@ -138,8 +139,3 @@ def write_lines(
     written = _lines()(ctypes.byref(call))
     assert written >= 0, "there is room for all lines"
     return out[:written].data
-
-
-@cache
-def _lines() -> Callable[..., int]:
-    return function("lines", ctypes.c_void_p)

@@ -18,12 +18,15 @@ from dissector.core.arrays import Int64, UInt8, UInt64
 from dissector.core.columns import unique
 from dissector.core.expansion import RUN
 from dissector.core.json_text import dumps
-from dissector.core.kernel import function, structure_fields
+from dissector.core.kernel import kernel_function, structure_fields
 from dissector.protocol.codec.json_program import SCOPE
 from dissector.protocol.kernel.secret_marks import secret_marks
 from dissector.protocol.kernel.shredding import FrameMemory
 from dissector.protocol.wire import uuid_text
 
+_json = kernel_function("json", "P")
+_compressed_sections = kernel_function("compressed_sections", "PPqqPPPP")
+_join = kernel_function("join", "PPqP")
 MOST_BYTES: Final = 64 << 20
 FEW_BYTES: Final = 1 << 18
 SCRATCH: Final = 4 << 20
@@ -332,26 +335,9 @@ def section_view(address: int, size: int) -> memoryview:
 
 
 @cache
-def _json() -> Callable[..., int]:
-    return function("json", ctypes.c_void_p)
-
-
-@cache
-def _compressed_sections() -> Callable[..., int]:
-    number, address = ctypes.c_int64, ctypes.c_void_p
-    return function("compressed_sections", address, address, number, number, address, address, address, address)
-
-
-@cache
 def _memory_view() -> Callable[[int, int, int], memoryview]:
     parameters = ctypes.c_void_p, ctypes.c_ssize_t, ctypes.c_int
     found: Callable[[int, int, int], memoryview] = ctypes.PYFUNCTYPE(ctypes.py_object, *parameters)(
         ("PyMemoryView_FromMemory", ctypes.pythonapi)
     )
     return found
-
-
-@cache
-def _join() -> Callable[..., int]:
-    address = ctypes.c_void_p
-    return function("join", address, address, ctypes.c_int64, address)

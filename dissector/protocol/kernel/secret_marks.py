@@ -4,7 +4,7 @@ Invariant: it says yes of all bytes in which `embedded.record_secrets` finds one
 """
 
 import ctypes
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import cache
 from itertools import product
 from math import prod
@@ -13,9 +13,10 @@ from typing import Final
 import numpy as np
 
 from dissector.core.arrays import Bool, Int64, UInt8, UInt64
-from dissector.core.kernel import function, structure_fields
+from dissector.core.kernel import kernel_function, structure_fields
 from dissector.protocol.embedded.secret_names import MARKS, WORDS
 
+_may_hold = kernel_function("may_hold_secrets", "PPqPP")
 _BITS: Final = 5
 _LOWEST: Final = (1 << _BITS) - 1
 _ANY: Final = range(_LOWEST + 1)
@@ -86,9 +87,3 @@ def _folded(byte: int) -> Sequence[int]:
 def secret_marks() -> SecretMarks:
     """The marks of all names."""
     return SecretMarks()
-
-
-@cache
-def _may_hold() -> Callable[..., int]:
-    number, address = ctypes.c_int64, ctypes.c_void_p
-    return function("may_hold_secrets", address, address, number, address, address)

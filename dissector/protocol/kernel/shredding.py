@@ -9,18 +9,19 @@ wrong with it.
 """
 
 import ctypes
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import IntEnum
-from functools import cache
 from typing import Final, NamedTuple
 
 import numpy as np
 
 from dissector.core.arrays import Int32, Int64, UInt8, UInt64
-from dissector.core.kernel import function, structure_fields
+from dissector.core.kernel import kernel_function, structure_fields
 from dissector.protocol.codec.program import Program, Wanted
 
+_shred = kernel_function("shred", "P")
+_number_keys = kernel_function("number_keys", "PPPqPiPP")
 MOST_VALUES: Final = 1 << 22
 """Of all columns together: 80 MiB."""
 MOST_KEY_BYTES: Final = 1 << 22
@@ -298,15 +299,3 @@ def _numbered(data: int, ends: int, errors: int, rows: int) -> tuple[Int32, Int3
     first_at = slots + rows
     different = _number_keys()(data, ends, errors, rows, at, bits, at + width * slots, at + width * first_at)
     return memory[slots:first_at], memory[first_at : first_at + different]
-
-
-@cache
-def _shred() -> Callable[..., int]:
-    return function("shred", ctypes.c_void_p)
-
-
-@cache
-def _number_keys() -> Callable[..., int]:
-    address = ctypes.c_void_p
-    number = ctypes.c_int64
-    return function("number_keys", address, address, address, number, address, ctypes.c_int32, address, address)

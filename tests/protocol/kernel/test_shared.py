@@ -21,6 +21,7 @@ from dissector.protocol.records.compression import CODECS
 from dissector.protocol.schema.field_enums import CompressionType
 
 ROOT = Path(__file__).parents[3]
+KERNEL = ROOT / "dissector" / "protocol" / "kernel"
 
 
 def macro(name: str) -> str:
@@ -91,3 +92,17 @@ def test_structures_have_the_members_of_their_declarations() -> None:
     for name, path in shared.STRUCTURES.items():
         module = import_module("dissector." + path.removesuffix(".py").replace("/", "."))
         assert macro(f"{name}_FIELDS") == " ".join(getattr(module, name).split())
+
+
+def test_functions_are_called_with_the_arguments_that_they_have() -> None:
+    header = (KERNEL / "kernel.h").read_text(encoding="utf-8")
+    declared = {
+        name: "".join(
+            "P" if "*" in each else {"int64_t": "q", "int32_t": "i"}[each.split()[0]] for each in of.split(",")
+        )
+        for name, of in re.findall(r"^KERNEL_API int64_t kernel_(\w+)\(([^)]*)\)", header, re.MULTILINE)
+    }
+    modules = (path.read_text(encoding="utf-8") for path in (ROOT / "dissector").rglob("*.py"))
+    called = [pair for text in modules for pair in re.findall(r'kernel_function\("(\w+)", "(\w+)"\)', text)]
+    assert len(called) >= 18
+    assert [(name, declared[name]) for name, _ in called] == called
