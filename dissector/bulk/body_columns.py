@@ -111,7 +111,7 @@ class BodyColumns:
     def _messages(self, rows: Int64, *, is_request: bool, in_columns: bool, joins: bool) -> Iterator[Messages]:
         table = self._indexer.table
         frames = (table.request if is_request else table.response).values[rows]
-        is_exchange = (table.kind.values[rows] == RowKind.EXCHANGE) & (table.request.values[rows] != NO_FRAME)
+        is_exchange = table.has_request(rows)
         there = np.flatnonzero(is_exchange & (frames != NO_FRAME))
         there = there[self.are_plain_clients(table.client_id.values[rows[there]])]
         kinds = table.api_key.values[rows[there]].astype(np.int64) << 16 | table.version.values[rows[there]]

@@ -248,7 +248,7 @@ class ResponseInference:
     def _rows_with_request(self, rows: Int64) -> Int64:
         """Those of the rows that have a request."""
         table = self._table
-        has_request = (table.kind.values[rows] == RowKind.EXCHANGE) & (table.request.values[rows] != NO_FRAME)
+        has_request = table.has_request(rows)
         found: Int64 = rows[has_request]
         return found
 

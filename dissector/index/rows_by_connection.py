@@ -7,7 +7,7 @@ import numpy as np
 
 from dissector.core.arrays import Int64
 from dissector.core.grouping import edges
-from dissector.index.exchange_table import NO_FRAME, ExchangeTable, RowKind
+from dissector.index.exchange_table import ExchangeTable
 
 
 class RowsByConnection:
@@ -39,7 +39,7 @@ class RowsByConnection:
         rows = self.rows(connection, generation)
         if connection not in self._repeated:
             table = self._table
-            has_request = (table.kind.values[rows] == RowKind.EXCHANGE) & (table.request.values[rows] != NO_FRAME)
+            has_request = table.has_request(rows)
             ids, counts = np.unique(table.correlation_id.values[rows[has_request]], return_counts=True)
             self._repeated[connection] = frozenset(ids[counts > 1].tolist())
         return self._repeated[connection]
