@@ -12,10 +12,11 @@ BIN := $(VENV)/bin
 KERNEL := dissector/protocol/kernel
 LIBRARY := $(KERNEL)/libkernel.so
 # What the C files share with Python: as in shared.py.
-SHARED := exchange/listing.py protocol/codec/json_program.py protocol/codec/plan.py protocol/codec/program.py \
-  protocol/kernel/json_messages.py protocol/kernel/shredding.py protocol/records/batch.py \
-  protocol/records/columns.py protocol/records/compression.py protocol/records/entries.py \
-  protocol/records/legacy.py protocol/schema/field_enums.py
+SHARED := bulk/cell_lines.py cli/render/lines.py exchange/listing.py framing/fast_path.py \
+  protocol/codec/json_program.py protocol/codec/plan.py protocol/codec/program.py \
+  protocol/kernel/json_messages.py protocol/kernel/secret_marks.py protocol/kernel/shredding.py \
+  protocol/records/batch.py protocol/records/columns.py protocol/records/compression.py \
+  protocol/records/entries.py protocol/records/legacy.py protocol/schema/field_enums.py
 INSTRUMENTED := build/sanitize/libkernel.so
 WITH_SANITIZERS = LD_PRELOAD="$$(gcc -print-file-name=libasan.so)" ASAN_OPTIONS=detect_leaks=0 PYTHONMALLOC=malloc \
   INSTRUMENTED_KERNEL=$(CURDIR)/$(INSTRUMENTED)

@@ -9,35 +9,24 @@
 The names below are the only ones that other programs may rely on.
 """
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
-    from dissector.api import (
-        Capture,
-        CaptureError,
-        Connection,
-        Diff,
-        EncodeError,
-        Exchange,
-        Field,
-        FilterError,
-        Finding,
-        Live,
-        Message,
-        Packet,
-        Record,
-        WireError,
-        decode_request,
-        decode_response,
-        diff,
-        encode,
-        encode_request,
-        encode_response,
-        live,
-        open,  # noqa: A004  # the promised name
-        primitives,
-        table_views,
-    )
+    from dissector.api.capture import Capture, Connection
+    from dissector.api.comparing import Diff, diff
+    from dissector.api.exchange import Exchange, Packet
+    from dissector.api.live_traffic import Live, live
+    from dissector.api.messages import decode_request, decode_response, encode, encode_request, encode_response
+    from dissector.api.opening import open  # noqa: A004  # the promised name
+    from dissector.api.records import Record
+    from dissector.api.tables import table_views
+    from dissector.capture.errors import CaptureError
+    from dissector.core.finding import Finding
+    from dissector.exchange.model import ExchangeMessage as Message
+    from dissector.filter.errors import FilterError
+    from dissector.protocol import primitives
+    from dissector.protocol.tree import Node as Field
+    from dissector.protocol.wire import EncodeError, WireError
 
 __all__ = [
     "Capture",
@@ -66,11 +55,25 @@ __all__ = [
     "table_views",
 ]
 
+_HOMES: Final = {
+    "api.capture": ("Capture", "Connection"), "api.comparing": ("Diff", "diff"), "api.exchange": ("Exchange", "Packet"),
+    "api.live_traffic": ("Live", "live"), "api.opening": ("open",), "api.records": ("Record",),
+    "api.messages": ("decode_request", "decode_response", "encode", "encode_request", "encode_response"),
+    "api.tables": ("table_views",), "capture.errors": ("CaptureError",), "core.finding": ("Finding",),
+    "filter.errors": ("FilterError",), "protocol.wire": ("EncodeError", "WireError"),
+    "exchange.model": ("Message",), "protocol.tree": ("Field",),
+}  # fmt: skip
+"""The names by the modules that are loaded for them."""
+_OWN_NAMES: Final = {"Message": "ExchangeMessage", "Field": "Node"}
+
 
 def __getattr__(name: str) -> object:
-    """Load the engine when it is first used, so that `kdissect --help` is quick."""
-    if name in __all__:
-        from dissector import api
+    """Load of the engine what a name needs when it is first used, so that `kdissect --help` is quick."""
+    from importlib import import_module
 
-        return getattr(api, name)
+    if name == "primitives":
+        return import_module("dissector.protocol.primitives")
+    for home, names in _HOMES.items():
+        if name in names:
+            return getattr(import_module(f"dissector.{home}"), _OWN_NAMES.get(name, name))
     raise AttributeError(f"module 'dissector' has no attribute {name!r}")

@@ -16,7 +16,8 @@ import numpy as np
 from dissector.bulk.record_columns import CarriedColumns
 from dissector.capture_session import Capture
 from dissector.core.arrays import Bool, Int64
-from dissector.core.columns import tuples
+from dissector.core.columns import ValueNumbers, tuples
+from dissector.core.grouping import cuts
 from dissector.exchange.model import Exchange
 from dissector.index.exchange_table import RowKind
 from dissector.index.index_columns import ENTRY
@@ -93,9 +94,9 @@ class RecordList:
     def __init__(self, capture: Capture, filter: "Filter | None" = None) -> None:
         self._capture = capture
         self._filter = filter
-        self.topics: list[str] = []
+        self._topics = ValueNumbers[str]()
+        self.topics: Final = self._topics.values
         """Names of topics by the numbers in columns."""
-        self._numbers: dict[str, int] = {}
         capture.connections.learn()
 
     def steps(self, start: int = 0, stop: int | None = None) -> Iterator[RecordStep]:
@@ -192,7 +193,7 @@ class RecordList:
         for carried in reading.native():
             records = carried.records
             at = rows[carried.row[records.entry]]
-            topics = np.array([self._number(each) for each in carried.topic], np.int64)
+            topics = np.array([*map(self._topics.of, carried.topic)], np.int64)
             parts.append(RecordPlaces(
                 at, np.zeros(len(at), np.int64), records.offset.copy(), records.timestamp.copy(),
                 topics[records.entry] if len(topics) else at[:0], carried.partition[records.entry].astype(np.int64),
@@ -209,19 +210,13 @@ class RecordList:
         """Return columns of records that were read."""
         rows = [
             (
-                row, place, it.offset, NONE if it.timestamp is None else it.timestamp, self._number(it.topic),
+                row, place, it.offset, NONE if it.timestamp is None else it.timestamp, self._topics.of(it.topic),
                 NONE if it.partition is None else it.partition, -1 if it.key is None else len(it.key),
                 -1 if it.value is None else len(it.value),
             )
             for row, place, it in records
         ]  # fmt: skip
         return RecordPlaces(*np.array(rows, np.int64).reshape(-1, len(RecordPlaces._fields)).T.copy())
-
-    def _number(self, topic: str) -> int:
-        number = self._numbers.setdefault(topic, len(self.topics))
-        if number == len(self.topics):
-            self.topics.append(topic)
-        return number
 
     # Contents.
 
@@ -370,10 +365,6 @@ def _contents(data: bytes, starts: Int64, sizes: Int64) -> list[bytes | None]:
 
 def _cut(rows: Int64, sizes_of: Callable[[Int64], Int64]) -> Iterator[Int64]:
     """Yield rows in parts of a bounded size."""
-    if not len(rows):
-        return
-    total = np.cumsum(sizes_of(rows))
-    edges = np.flatnonzero(np.diff(total // BYTES_TOGETHER)) + 1
-    for part in np.split(rows, edges):
+    for part in np.split(rows, cuts(sizes_of(rows), BYTES_TOGETHER)) if len(rows) else ():
         for first in range(0, len(part), ROWS_TOGETHER):
             yield part[first : first + ROWS_TOGETHER]

@@ -9,7 +9,15 @@ from dissector.protocol.embedded.context import EMPTY_CONTEXT
 from dissector.protocol.frame import frame_bytes, request_header, response_layout_to_write
 from dissector.protocol.inference.evidence import NOTHING
 from dissector.protocol.inference.verdict import infer_response
-from dissector.protocol.message import PREFIX, MessageLayout, read, request_layout, response_layout
+from dissector.protocol.message import (
+    PREFIX,
+    MessageLayout,
+    key_and_version,
+    read,
+    request_layout,
+    response_layout,
+    sized,
+)
 from dissector.protocol.wire import EncodeError
 
 
@@ -21,8 +29,8 @@ def decode_request(data: bytes, *, show_secrets: bool = False) -> ExchangeMessag
     >>> message.header["client_id"], message.body
     ('dev', {})
     """
-    _check_prefix(data, lambda frame: request_layout(_int16(frame, PREFIX), _int16(frame, PREFIX + 2)))
-    key, version = _int16(data, PREFIX), _int16(data, PREFIX + 2)
+    _check_prefix(data, lambda frame: request_layout(*key_and_version(frame)))
+    key, version = key_and_version(data)
     return _message(data, request_layout(key, version, data), show_secrets=show_secrets)
 
 
@@ -92,15 +100,11 @@ def _check_prefix(data: bytes, layout_of: Callable[[bytes], MessageLayout]) -> N
     """Raise `ValueError` for a whole message without its size prefix: its first bytes do not announce its size."""
     if int.from_bytes(data[:PREFIX], "big") == len(data) - PREFIX:
         return
-    frame = len(data).to_bytes(PREFIX, "big") + data
+    frame = sized(data)
     layout = layout_of(frame)
     decoded = read(frame, layout)
     if layout.body is not None and not decoded.rest and not decoded.findings:
         raise ValueError("these bytes have no size prefix: put len(data).to_bytes(4, 'big') in front of them")
-
-
-def _int16(data: bytes, at: int) -> int:
-    return int.from_bytes(data[at : at + 2], "big", signed=True)
 
 
 def _api(api: str | int, version: int) -> tuple[int, int]:

@@ -17,7 +17,8 @@ import numpy as np
 
 from dissector.core.arrays import Bool, Int64
 from dissector.core.batches import NOWHERE
-from dissector.core.columns import Column, sorted_unique
+from dissector.core.columns import Column, unique
+from dissector.core.grouping import cuts
 from dissector.core.store import Store
 from dissector.index.exchange_table import NO_FRAME, RowKind
 from dissector.index.indexer import Indexer
@@ -87,7 +88,7 @@ class BodyColumns:
         table = self._indexer.table
         keys, versions = (column.values.astype(np.int64) for column in (table.api_key, table.version))
         kinds = (keys << 16 | versions)[(table.kind.values == RowKind.EXCHANGE) & (table.request.values != NO_FRAME)]
-        for kind in sorted_unique(kinds).tolist():
+        for kind in unique(kinds).tolist():
             layout = _plain_layout(kind >> 16, kind & 0xFFFF, is_request=is_request)
             if layout is not None and layout.header is not None and layout.body is not None:
                 message_program(layout.header, layout.header_version, layout.body, layout.body_version)
@@ -105,12 +106,12 @@ class BodyColumns:
         joined[there] = frames.size.values[numbers[there]]
         large = there[joined[there] > JOINED_TOGETHER]
         joined[large] = [frames.captured(number) for number in numbers[large].tolist()]  # a size may be damaged
-        return np.split(rows, np.flatnonzero(np.diff(np.cumsum(joined) // JOINED_TOGETHER)) + 1)
+        return np.split(rows, cuts(joined, JOINED_TOGETHER))
 
     def _messages(self, rows: Int64, *, is_request: bool, in_columns: bool, joins: bool) -> Iterator[Messages]:
         table = self._indexer.table
         frames = (table.request if is_request else table.response).values[rows]
-        is_exchange = (table.kind.values[rows] == RowKind.EXCHANGE) & (table.request.values[rows] != NO_FRAME)
+        is_exchange = table.has_request(rows)
         there = np.flatnonzero(is_exchange & (frames != NO_FRAME))
         there = there[self.are_plain_clients(table.client_id.values[rows[there]])]
         kinds = table.api_key.values[rows[there]].astype(np.int64) << 16 | table.version.values[rows[there]]

@@ -15,6 +15,7 @@ from dissector.bulk.body_numbers import OfBodies
 from dissector.bulk.record_columns import TOPIC_FIELDS, topics
 from dissector.core.arrays import Bool, Int64
 from dissector.core.columns import ValueNumbers
+from dissector.core.grouping import expanded
 from dissector.protocol.codec.program import Part, Program
 from dissector.protocol.embedded.values import TOPIC_ID
 from dissector.protocol.kernel.shredding import Arena, Shredded
@@ -154,7 +155,7 @@ def _partitions(
     return _Part(
         messages.at[part.first + number.rows.astype(np.int64)],
         np.repeat(_texts_of(part, messages, columns.topic, names, texts), counts), number.values.copy(),
-        np.repeat(topic_at, counts), np.arange(len(number.values)) - np.repeat(np.cumsum(counts) - counts, counts),
+        np.repeat(topic_at, counts), expanded(np.zeros_like(counts), counts),
         {name: part.column(column).values.copy() for name, column in columns.fields},
     )  # fmt: skip
 

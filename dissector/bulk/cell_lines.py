@@ -1,16 +1,16 @@
 """Cells of many rows as lines, written by the native kernel (`cells.c`)."""
 
 import ctypes
-from collections.abc import Callable, Sequence
-from functools import cache
+from collections.abc import Sequence
 from typing import Final, NamedTuple
 
 import numpy as np
 
 from dissector.core.arrays import Int64, UInt8
-from dissector.core.kernel import function
+from dissector.core.kernel import kernel_function, structure_fields
 from dissector.exchange.listing import EMPTY, TEXT
 
+_cell_lines = kernel_function("cell_lines", "PqqPqP")
 MOST_NUMBER: Final = 25
 """Bytes that the kernel wants for a number and for what is behind it."""
 
@@ -59,16 +59,20 @@ def cell_lines(columns: Sequence[CellColumn], end: bytes) -> CellLines:
     return CellLines(out[:size], ends_of_rows)
 
 
+CELLS: Final = """
+const uint8_t *before; /* what is written in front of each cell */
+int64_t before_size;
+const int64_t *values; /* numbers, or the numbers of texts */
+const uint8_t *kinds;  /* 0 for an empty cell, 1 for a number, 2 for a text */
+const uint8_t *text;   /* all texts, one behind the other, */
+int64_t size;          /* their bytes, */
+const int64_t *ends;   /* where each ends, */
+int64_t texts;         /* and how many there are */
+"""
+"""A column of cells: `KernelCells` of kernel.h."""
+
+
 class _KernelCells(ctypes.Structure):
-    """The same in kernel.h."""
+    """As `CELLS`."""
 
-    _fields_ = [
-        (name, ctypes.c_int64 if name in ("before_size", "size", "texts") else ctypes.c_void_p)
-        for name in ("before", "before_size", "values", "kinds", "text", "size", "ends", "texts")
-    ]
-
-
-@cache
-def _cell_lines() -> Callable[..., int]:
-    number, address = ctypes.c_int64, ctypes.c_void_p
-    return function("cell_lines", address, number, number, address, number, address)
+    _fields_ = structure_fields(CELLS)

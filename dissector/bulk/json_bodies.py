@@ -16,8 +16,9 @@ from dissector.bulk.cell_lines import CellLines
 from dissector.bulk.decompressed_sections import DecompressedSections
 from dissector.bulk.json_fields import FieldTexts, HoledMessages
 from dissector.core.arrays import Bool, Int64, UInt8
-from dissector.core.columns import sorted_unique
+from dissector.core.columns import unique
 from dissector.core.expansion import RUN
+from dissector.core.grouping import cuts
 from dissector.core.json_text import dumps
 from dissector.core.store import Store
 from dissector.exchange.decoder import ExchangeDecoder
@@ -83,9 +84,8 @@ class JsonBodies:
 
     def steps(self, rows: Int64) -> Iterator[Int64]:
         """Rows of the index in parts of which the lines are in memory at once."""
-        cost = np.cumsum(self._decoder.costs(rows) + MOST_FRAME_BYTES // ROWS_PER_STEP)
-        edges = np.flatnonzero(np.diff(cost // MOST_FRAME_BYTES)) + 1
-        return iter(np.split(rows, edges))
+        costs = self._decoder.costs(rows) + MOST_FRAME_BYTES // ROWS_PER_STEP
+        return iter(np.split(rows, cuts(costs, MOST_FRAME_BYTES)))
 
     def written(self, rows: Int64) -> "tuple[WrittenSide, WrittenSide]":
         """Write the requests and the responses of rows of the index, ascending, of one step, in place of those
@@ -201,7 +201,7 @@ class JsonBodies:
         some: list[int] = []
         plain = self._plain
         plain.clear()
-        for number in sorted_unique(np.searchsorted(ends, compressed, side="right")).tolist():
+        for number in unique(np.searchsorted(ends, compressed, side="right")).tolist():
             messages, *_ = groups[number]
             first = int(ends[number]) - len(messages.at)
             of_group = compressed[(compressed >= first) & (compressed < ends[number])]

@@ -15,6 +15,7 @@ from dissector.bulk.json_bodies import JsonBodies, TextPart, have_both
 from dissector.bulk.record_columns import CarriedColumns, RecordsOfRows
 from dissector.core.arrays import Bool, Int64
 from dissector.core.finding import Finding
+from dissector.core.grouping import cuts
 from dissector.core.store import Store
 from dissector.exchange.decoder import ExchangeDecoder
 from dissector.index.indexer import Indexer
@@ -71,7 +72,7 @@ class PackedExchanges:
         whole_requests = self._bodies.requests(rows, requests, at)
         sizes = np.zeros(len(rows), np.int64)
         sizes[at] = whole_requests[1].sizes
-        edges = np.flatnonzero(np.diff(np.cumsum(sizes) // MOST_SESSIONS)) + 1
+        edges = cuts(sizes, MOST_SESSIONS)
         if len(edges):
             for some in np.split(rows, edges):
                 yield from self.bodies(some)

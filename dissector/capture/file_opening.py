@@ -19,6 +19,7 @@ from dissector.core.arrays import UInt8
 from dissector.core.limits import DEFAULT, Limits
 from dissector.core.spool import SpoolFullError
 from dissector.core.store import Store
+from dissector.core.text import os_reason
 
 STDIN: Final = "-"
 _DESCRIPTORS, _DESCRIPTORS_PER_FILE = 64, 3
@@ -78,7 +79,7 @@ def open_capture(
     try:
         opened = _stdin() if path == STDIN else _open_file(path)
     except OSError as error:
-        raise CaptureError(f"{name}: {_reason(error)}") from None
+        raise CaptureError(f"{name}: {os_reason(error)}") from None
     except ValueError:
         raise CaptureError(f"{path!r}: not a file name") from None
     return _reader(name, opened, file, store, limits, taker, response_to=response_to)
@@ -100,7 +101,7 @@ def _reader(
         return Reader(name, source, store, limits, taker, response_to=response_to)
     except OSError as error:
         opened.close()
-        raise CaptureError(f"{name}: {_reason(error)}") from None
+        raise CaptureError(f"{name}: {os_reason(error)}") from None
     except SpoolFullError as error:
         opened.close()
         raise NoRoomError(f"{name}: {error}") from None
@@ -122,10 +123,6 @@ def _source(
         return MappedSource(name, file, store)
     except ValueError:
         raise CaptureError(f"{name}: empty file") from None
-
-
-def _reason(error: OSError) -> str:
-    return (error.strerror or str(error)).lower()
 
 
 def _open_file(path: str) -> IO[bytes]:

@@ -6,18 +6,17 @@ distributions and of Nokia wrote more after them, under the magics of other form
 first records.
 """
 
-import ctypes
 import struct
-from collections.abc import Callable
-from functools import cache, partial
+from functools import partial
 from typing import Final, NamedTuple
 
 import numpy as np
 
 from dissector.capture.integers import ByteOrder, find_chain
 from dissector.core.arrays import Bool, Int64, UInt8, UInt32
-from dissector.core.kernel import function
+from dissector.core.kernel import kernel_function
 
+_pcap_records = kernel_function("pcap_records", "PqqqqqiPq")
 CHAIN: Final = 3
 """Plausible records in a row that are not chance."""
 DAY: Final = 86_400
@@ -118,9 +117,3 @@ def pcap_records(
         data.ctypes.data, len(data), at, stop, header, largest, order == ">", positions.ctypes.data, len(positions) - 1
     )
     return found, int(positions[found])
-
-
-@cache
-def _pcap_records() -> Callable[..., int]:
-    number, address = ctypes.c_int64, ctypes.c_void_p
-    return function("pcap_records", address, number, number, number, number, number, ctypes.c_int32, address, number)

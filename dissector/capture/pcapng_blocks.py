@@ -4,18 +4,17 @@ draft-ietf-opsawg-pcapng, 3.1: a type, the length, the body, the length again. A
 chance; two in a row are not.
 """
 
-import ctypes
 import struct
-from collections.abc import Callable
-from functools import cache, partial
+from functools import partial
 from typing import Final
 
 import numpy as np
 
 from dissector.capture.integers import ByteOrder, find_chain
 from dissector.core.arrays import Bool, Int64, UInt8, UInt32
-from dissector.core.kernel import function
+from dissector.core.kernel import kernel_function
 
+_packet_blocks = kernel_function("packet_blocks", "PqqqqiPq")
 SECTION: Final = 0x0A0D0D0A
 INTERFACE: Final = 1
 OBSOLETE_PACKET: Final = 2
@@ -90,9 +89,3 @@ def packet_blocks(
         data.ctypes.data, len(data), at, stop, largest, order == ">", positions.ctypes.data, len(positions) - 1
     )
     return found, int(positions[found])
-
-
-@cache
-def _packet_blocks() -> Callable[..., int]:
-    number, address = ctypes.c_int64, ctypes.c_void_p
-    return function("packet_blocks", address, number, number, number, number, ctypes.c_int32, address, number)

@@ -8,6 +8,7 @@ import numpy as np
 from dissector.capture_session.row_space import RowSpace
 from dissector.capture_session.stage_pipeline import StagePipeline
 from dissector.core.arrays import Int64
+from dissector.core.grouping import cuts
 from dissector.index.exchange_table import NO_FRAME, ExchangeTable
 from dissector.index.frame_table import FrameTable
 from dissector.protocol.kernel.json_messages import join
@@ -111,7 +112,7 @@ def _raw_frames(table: ExchangeTable, frames: FrameTable, rows: Int64) -> Iterat
     sides = np.stack([table.request.values[rows], table.response.values[rows]])
     sizes = np.zeros(sides.shape, np.int64)
     sizes[sides != NO_FRAME] = frames.size.values[sides[sides != NO_FRAME]]
-    edges = np.flatnonzero(np.diff(np.cumsum(sizes.sum(axis=0)) // COPIED_TOGETHER)) + 1
+    edges = cuts(sizes.sum(axis=0), COPIED_TOGETHER)
     for some, their_sizes in zip(np.split(sides, edges, axis=1), np.split(sizes, edges, axis=1), strict=True):
         yield from zip(*map(_copies, (frames, frames), some, their_sizes), strict=True)
 

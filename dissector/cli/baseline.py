@@ -17,13 +17,13 @@ from dissector.analysis.baseline import (
 from dissector.analysis.diff import DiffSide
 from dissector.analysis.diff.side_profile import SideProfile
 from dissector.analysis.outcomes import RuleStatus
-from dissector.cli.errors import BAD_INPUT, NEGATIVE, UsageError, os_error_message, print_error
+from dissector.cli.errors import BAD_INPUT, NEGATIVE, UsageError, print_error
 from dissector.cli.formats import RuleFormat
 from dissector.cli.options import CaptureOptions, parse_filter
 from dissector.cli.render.outcomes import write_outcomes
 from dissector.cli.show import read_rows
 from dissector.core.garbage_collection import infrequent_collection
-from dissector.core.text import counted
+from dissector.core.text import counted, os_reason
 
 
 class BaselineOptions(NamedTuple):
@@ -47,7 +47,7 @@ def baseline(
     try:
         known = None if asked.baseline is None else read_baseline(Path(asked.baseline).read_text("utf-8"))
     except OSError as error:
-        return print_error(f"can't read {asked.baseline}: {os_error_message(error)}")
+        return print_error(f"can't read {asked.baseline}: {os_reason(error)}")
     except (BaselineError, UnicodeDecodeError) as error:
         return print_error(f"{asked.baseline} is not a baseline: {error}")
     with infrequent_collection(), options.open([files[0]]) as capture:
@@ -97,6 +97,6 @@ def _save(profile: SideProfile, path: str) -> int:
     try:
         Path(path).write_text(text, "utf-8")
     except OSError as error:
-        return print_error(f"can't write {path}: {os_error_message(error)}")
+        return print_error(f"can't write {path}: {os_reason(error)}")
     print(f"Wrote {path}: {counted(count_checks(observed), 'check')} for {observed.software}", file=sys.stderr)
     return 0

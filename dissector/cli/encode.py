@@ -11,8 +11,9 @@ import orjson
 from dissector.capture import CaptureError
 from dissector.capture.file_opening import STDIN
 from dissector.cli.encode_targets import ENCODED, EXCHANGE, CaptureTarget, TranscriptTarget, add_line
-from dissector.cli.errors import NEGATIVE, os_error_message, print_error
+from dissector.cli.errors import NEGATIVE, print_error
 from dissector.core.private_files import private
+from dissector.core.text import os_reason
 from dissector.protocol.wire import EncodeError
 
 _HEAD: Final = 1 << 16
@@ -45,7 +46,7 @@ def _lines(file: str, name: str) -> Iterator[tuple[int, bytes]]:
         with sys.stdin.buffer if file == STDIN else Path(file).open("rb") as stream:
             yield from ((number, line) for number, line in enumerate(_pieces(stream), 1) if line.strip())
     except OSError as error:
-        raise CaptureError(f"{name}: {os_error_message(error)}") from None
+        raise CaptureError(f"{name}: {os_reason(error)}") from None
     except ValueError:
         raise CaptureError(f"{file!r}: not a file name") from None
 
@@ -73,7 +74,7 @@ def _save(target: CaptureTarget, out: str, name: str) -> None:
         with open(out, "wb", opener=private) as file:
             file.writelines(target.pcapng(f"made by kdissect encode from {name}"))
     except OSError as error:
-        raise CaptureError(f"{out}: {os_error_message(error)}") from None
+        raise CaptureError(f"{out}: {os_reason(error)}") from None
 
 
 def _print_summary(name: str, incomplete: int, skipped: Counter[str]) -> None:

@@ -6,7 +6,7 @@ import select
 import sys
 from typing import Final
 
-from dissector.core.text import clean
+from dissector.core.text import clean, os_reason
 
 NEGATIVE: Final = 1
 """Exit code of a negative answer: nothing matched, or there is a difference."""
@@ -24,11 +24,6 @@ def print_error(words: str, *notes: str) -> int:
     """Print one plain line on stderr, and notes below it; return the exit code of bad input."""
     print(f"kdissect: {clean(words)}", *map(clean, notes), sep="\n", file=sys.stderr)
     return BAD_INPUT
-
-
-def os_error_message(error: OSError) -> str:
-    """Return the reason of an `OSError` in the lower case of our messages."""
-    return (error.strerror or str(error)).lower()
 
 
 def is_output_closed() -> bool:
@@ -53,7 +48,7 @@ def output_error_code(error: OSError) -> int:
     if is_closed_pipe(error):
         code = 0
     elif is_full(error):
-        code = print_error(f"standard output: {os_error_message(error)}")
+        code = print_error(f"standard output: {os_reason(error)}")
     else:
         raise error
     silence_output()

@@ -10,12 +10,12 @@ from typing import Final
 import numpy as np
 
 from dissector.capture import CaptureError
-from dissector.cli.errors import NEGATIVE, os_error_message, print_error
+from dissector.cli.errors import NEGATIVE, print_error
 from dissector.cli.options import CaptureOptions, no_match_message, parse_filter
 from dissector.cli.render.progress import examine_with_progress
 from dissector.cli.show import read_rows
 from dissector.core.private_files import private
-from dissector.core.text import counted
+from dissector.core.text import counted, os_reason
 from dissector.export.exporter import NoPacketsError, check_request, export_rows
 from dissector.export.formats import SUFFIXES, ExportFormat, ExportRequest
 
@@ -125,7 +125,7 @@ def save(chunks: Iterator[bytes], out: str, opener: Callable[[str, int], int] | 
         else:
             _replace(path, chunks, opener)
     except OSError as error:
-        raise CaptureError(f"{out}: {os_error_message(error)}") from None
+        raise CaptureError(f"{out}: {os_reason(error)}") from None
 
 
 def _replace(path: Path, chunks: Iterator[bytes], opener: Callable[[str, int], int] | None) -> None:

@@ -14,11 +14,11 @@ from typing import TYPE_CHECKING, Final
 
 from dissector.capture import CaptureError
 from dissector.cli.cut_connections import print_cut_connections
-from dissector.cli.errors import BAD_INPUT, NEGATIVE, UsageError, os_error_message, print_error
+from dissector.cli.errors import BAD_INPUT, NEGATIVE, UsageError, print_error
 from dissector.cli.options import Cluster
 from dissector.cli.spark import progress_bar, require_spark, spark_session
 from dissector.cli.tables import is_directory, require_tables
-from dissector.core.text import clean, counted
+from dissector.core.text import clean, counted, os_reason
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -121,7 +121,7 @@ def _files(captures: Sequence[str]) -> list[str]:
         try:
             found += sorted(file.path for file in os.scandir(each) if file.is_file()) if is_directory(each) else [each]
         except OSError as error:
-            raise CaptureError(f"{each}: {os_error_message(error)}") from None
+            raise CaptureError(f"{each}: {os_reason(error)}") from None
     return [each if is_url(each) else str(Path(each).absolute()) for each in found]
 
 

@@ -170,14 +170,6 @@ def is_in(values: Int64, others: Int64) -> Bool:
     return found
 
 
-def sorted_unique(values: Int64) -> Int64:
-    """Return the different values, ascending. `numpy.unique` imports masked arrays, a thirtieth of a small capture's
-    time."""
-    ordered = np.sort(values)
-    found: Int64 = ordered[np.append(True, ordered[1:] != ordered[:-1])[: len(ordered)]]
-    return found
-
-
 def distinct(words: UInt64) -> tuple[Int64, Int64]:
     """Return the first of each set of equal rows, up to 64 words wide, in order; and for every row its set.
 

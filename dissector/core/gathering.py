@@ -1,15 +1,13 @@
 """Copies many pieces of a buffer together, natively."""
 
-from collections.abc import Callable
-from ctypes import c_int64, c_void_p
-from functools import cache
 from typing import Final, NamedTuple
 
 import numpy as np
 
 from dissector.core.arrays import Int32, Int64, UInt8
-from dissector.core.kernel import function
+from dissector.core.kernel import kernel_function
 
+_gather = kernel_function("gather", "PqPPqPPq")
 MOST_GATHERED: Final = 1 << 31
 """Offsets in Arrow's columns of bytes have 32 bits."""
 
@@ -35,8 +33,3 @@ def gathered(data: UInt8, starts: Int64, sizes: Int64) -> Gathered:
     if _gather()(*where, offsets.ctypes.data, out.ctypes.data, len(out)) < 0:
         raise ValueError("contents are not inside the data")
     return Gathered(offsets, out)
-
-
-@cache
-def _gather() -> Callable[..., int]:
-    return function("gather", c_void_p, c_int64, c_void_p, c_void_p, c_int64, c_void_p, c_void_p, c_int64)

@@ -6,10 +6,11 @@ workers get the package, it is copied out to be loaded.
 """
 
 import ctypes
+import re
 from collections.abc import Callable
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from dissector.core.package_files import package_file
 
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
 
 PATH = package_file("protocol", "kernel", "libkernel.so")
 """Tests with sanitizers load another (`tests/conftest.py`)."""
+_TYPES: Final = {"P": ctypes.c_void_p, "q": ctypes.c_int64, "i": ctypes.c_int32}
 
 
 class KernelError(Exception):
@@ -34,6 +36,23 @@ def function(name: str, *types: type) -> Callable[..., int]:
     """Return a function of `kernel.h` with arguments of these types that returns a number. Raises `KernelError`."""
     found: Callable[..., int] = ctypes.CFUNCTYPE(ctypes.c_int64, *types)((f"kernel_{name}", library()))
     return found
+
+
+def kernel_function(name: str, types: str) -> Callable[[], Callable[..., int]]:
+    """Return what gives a function of `kernel.h`, which is loaded when it is first asked for; `KernelError` is raised
+    then. `types` has a letter for each argument: ``P`` for an address, ``q`` for an int64_t, ``i`` for an int32_t."""
+    return cache(partial(function, name, *(_TYPES[letter] for letter in types)))
+
+
+def structure_fields(declarations: str) -> list[tuple[str, type]]:
+    """Return `_fields_` of a `ctypes.Structure` by its members in C, which are numbers (`int64_t`) and pointers.
+    `protocol/kernel/shared.py` puts the same text into the header."""
+    members = re.sub(r"/\*.*?\*/", "", declarations, flags=re.DOTALL).replace(";", ",").split(",")
+    return [
+        (member.split()[-1].lstrip("*"), ctypes.c_void_p if "*" in member else ctypes.c_int64)
+        for member in members
+        if member.strip()
+    ]
 
 
 def load(path: "Traversable") -> ctypes.CDLL:

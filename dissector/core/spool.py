@@ -16,7 +16,7 @@ import numpy as np
 
 from dissector.core.arrays import UInt8
 from dissector.core.store import Store
-from dissector.core.text import byte_size
+from dissector.core.text import byte_size, os_reason
 
 _LEAST_AHEAD: Final = 1 << 20
 _MOST_AHEAD: Final = 1 << 28
@@ -56,7 +56,7 @@ class Spool:
             self.size += len(data)
             self._store.fill(self.base, memoryview(self._mapped())[: self.size])
         except OSError as error:
-            raise SpoolFullError(f"temporary files: {(error.strerror or str(error)).lower()}") from None
+            raise SpoolFullError(f"temporary files: {os_reason(error)}") from None
 
     def _check_disk(self, size: int) -> None:
         disk = os.fstatvfs(self._file.fileno())

@@ -32,6 +32,16 @@ def shortened(text: str, most: int = 256) -> str:
     return text if len(text) <= most else f"{text[:most]}… ({len(text):,} characters)"
 
 
+def cut(text: str, most: int) -> str:
+    """Return a text of at most so many characters; a longer one ends with an ellipsis."""
+    return text if len(text) <= most else f"{text[: most - 1]}…"
+
+
+def os_reason(error: BaseException) -> str:
+    """Return why the system refused something, in the lower case of our messages: ``no such file or directory``."""
+    return (getattr(error, "strerror", None) or str(error)).lower()
+
+
 def byte_range(start: int, size: int) -> str:
     """Return ``bytes 30 to 33``, or ``byte 30``; of no bytes, where they would be."""
     return f"bytes {start:,} to {start + size - 1:,}" if size > 1 else f"byte {start:,}"

@@ -12,7 +12,7 @@ from typing import Final, NamedTuple
 from dissector.core import limits
 from dissector.exchange.to_json import PARTIAL_BYTES
 from dissector.protocol.frame import FieldValues, frame_bytes, header_bytes, request_header, response_layout_to_write
-from dissector.protocol.message import PREFIX, UNKNOWN_RESPONSE, MessageLayout, request_layout
+from dissector.protocol.message import PREFIX, UNKNOWN_RESPONSE, MessageLayout, request_layout, sized
 from dissector.protocol.records.from_json import raw
 from dissector.protocol.schema.headers import response_header_version
 from dissector.protocol.schema.loader import api, api_named
@@ -44,7 +44,7 @@ def token(line: FieldValues) -> EncodedFrame:
         raw = bytes.fromhex(str(line.get("auth_bytes")))
     except ValueError:
         raise EncodeError(f"{line.get('auth_bytes')!r:.40} is not hex", "auth_bytes") from None
-    return EncodedFrame(len(raw).to_bytes(PREFIX, "big") + raw, 0)
+    return EncodedFrame(sized(raw), 0)
 
 
 def integer(values: FieldValues, name: str, low: int, high: int) -> int:

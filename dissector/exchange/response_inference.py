@@ -17,6 +17,7 @@ from typing import Final, NamedTuple
 import numpy as np
 
 from dissector.core.arrays import Int64
+from dissector.core.grouping import groups
 from dissector.exchange.inference_words import layout_of_candidate
 from dissector.index.advertised_versions import AdvertisedVersions
 from dissector.index.conversation_state import ConversationState, version_ranges
@@ -204,10 +205,8 @@ class ResponseInference:
         self._dropped_requests += self._counts(dropped)
         before = self._dropped_by_connection
         counts = {each: before[each] for each in connections.tolist() if each in before}
-        connection_of = self._table.connection.values[dropped]
-        order = np.argsort(connection_of, kind="stable")
-        for some in np.split(dropped[order], np.flatnonzero(np.diff(connection_of[order])) + 1):
-            if len(some) and (connection := int(self._table.connection.values[some[0]])) in connections:
+        for some in map(dropped.__getitem__, groups(self._table.connection.values[dropped])):
+            if (connection := int(self._table.connection.values[some[0]])) in connections:
                 counts[connection] = counts.get(connection, Counter()) + self._counts(some)
         self._dropped_by_connection = counts
 
@@ -249,7 +248,7 @@ class ResponseInference:
     def _rows_with_request(self, rows: Int64) -> Int64:
         """Those of the rows that have a request."""
         table = self._table
-        has_request = (table.kind.values[rows] == RowKind.EXCHANGE) & (table.request.values[rows] != NO_FRAME)
+        has_request = table.has_request(rows)
         found: Int64 = rows[has_request]
         return found
 

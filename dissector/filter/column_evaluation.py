@@ -10,6 +10,7 @@ from typing import Final
 import numpy as np
 
 from dissector.core.arrays import Bool, Int64, UInt8
+from dissector.core.grouping import by_distinct
 from dissector.exchange.index_rows import RowValues, RowValueSets
 from dissector.filter.predicates import Intervals, Predicate
 
@@ -35,11 +36,8 @@ def evaluate_column(column: RowValues | RowValueSets, predicate: Predicate | Non
 
 def _per_distinct(column: RowValues, predicate: Predicate) -> Bool:
     """Return the predicate of every row, evaluated once for each distinct value."""
-    distinct, inverse = np.unique(column.values, return_inverse=True)
     convert = column.texts or int
-    hits = np.array([predicate(convert(value)) for value in distinct.tolist()], np.bool_)
-    found: Bool = hits[inverse] if len(hits) else np.zeros(0, np.bool_)
-    return found
+    return by_distinct(column.values, lambda value: predicate(convert(value)), np.bool_)
 
 
 def _is_set(value: object) -> bool:

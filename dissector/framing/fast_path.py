@@ -5,31 +5,41 @@ on its runs are held as a `PendingStream`.
 """
 
 import ctypes
-from collections.abc import Callable
-from functools import cache
 from typing import Final
 
 import numpy as np
 
 from dissector.core.arrays import Int64
 from dissector.core.batches import NOWHERE, FrameBatch, FrameKind, RunBatch, RunKind
-from dissector.core.kernel import function
+from dissector.core.grouping import edges, expanded, owners
+from dissector.core.kernel import kernel_function, structure_fields
 from dissector.core.store import Store
 
+_frames = kernel_function("frames", "P")
 ROOM: Final = 1 << 10
 """Frames that there is room for at least."""
 
 
-class _KernelRuns(ctypes.Structure):
-    """`KernelRuns` in kernel.h."""
+RUNS: Final = """
+const uint64_t *memory; /* where the bytes of each run are, 0 of a gap */
+const int64_t *starts;  /* stream offsets */
+const int64_t *ends;
+int64_t largest;      /* of the frames that are believed, with their prefixes */
+int64_t directions;   /* each has runs up to before its `highs`, and is followed from an offset in one of them on: */
+const int64_t *highs; /* there is one before each of them at least */
+int64_t *rows;
+int64_t *offsets;
+int64_t *frames; /* of each the run in which it begins, its offset and size, and the run behind its last one */
+int64_t capacity;
+int64_t count;
+"""
+"""Runs of streams, and the frames in them: `KernelRuns` of kernel.h."""
 
-    _fields_ = [
-        (name, ctypes.c_int64 if name in ("largest", "directions", "capacity", "count") else ctypes.c_void_p)
-        for name in (
-            "memory", "starts", "ends", "largest", "directions", "highs", "rows", "offsets", "frames", "capacity",
-            "count",
-        )
-    ]  # fmt: skip
+
+class _KernelRuns(ctypes.Structure):
+    """As `RUNS`."""
+
+    _fields_ = structure_fields(RUNS)
 
 
 def follow(
@@ -62,13 +72,12 @@ def _batch(runs: RunBatch, ends: Int64, frames: Int64) -> FrameBatch:
     """Return frames, `(n, 4)`, with their pieces."""
     first, start, size, stop = frames.T
     counts = stop - first
-    piece = np.concatenate([[0], np.cumsum(counts)])
-    rows = np.repeat(first - piece[:-1], counts) + np.arange(len(frames) and int(piece[-1]))
+    rows = expanded(first, counts)
     begin = np.maximum(runs.start[rows], np.repeat(start, counts))
     end = np.minimum(ends[rows], np.repeat(start + size, counts))
     address = runs.address[rows]
     is_cut = np.zeros(len(frames), np.bool_)
-    is_cut[np.repeat(np.arange(len(frames)), counts)[runs.kind[rows] == RunKind.TRUNCATED]] = True
+    is_cut[owners(counts)[runs.kind[rows] == RunKind.TRUNCATED]] = True
     return FrameBatch(
         direction=runs.direction[first],
         kind=np.full(len(frames), FrameKind.FRAME, np.uint8),
@@ -77,13 +86,8 @@ def _batch(runs: RunBatch, ends: Int64, frames: Int64) -> FrameBatch:
         time_ns=runs.time_ns[first],
         end_ns=runs.time_ns[stop - 1],
         packet=runs.packet[first],
-        piece=piece,
+        piece=edges(counts),
         piece_address=np.where(address == NOWHERE, NOWHERE, address + begin - runs.start[rows]),
         piece_size=end - begin,
         is_cut=is_cut,
     )
-
-
-@cache
-def _frames() -> Callable[..., int]:
-    return function("frames", ctypes.c_void_p)

@@ -6,6 +6,7 @@ from typing import NamedTuple
 import numpy as np
 
 from dissector.core.batches import FrameBatch, FrameKind
+from dissector.core.grouping import edges, expanded
 from dissector.framing.pending_stream import Piece
 
 _COLUMNS = 8
@@ -70,8 +71,7 @@ class FrameRows:
     def _one_by_one(self) -> FrameBatch:
         table = np.array(self._rows, np.int64).reshape(-1, _COLUMNS)
         pieces = np.array(self._pieces, np.int64).reshape(-1, 2)
-        piece = np.zeros(len(table) + 1, np.int64)
-        np.cumsum(self._counts, out=piece[1:])
+        piece = edges(np.array(self._counts, np.int64))
         direction, kind, start, size, is_cut, end_ns, time_ns, packet = table.T
         return FrameBatch(
             direction, kind.astype(np.uint8), start, size, time_ns, end_ns, packet, piece, pieces[:, 0], pieces[:, 1],
@@ -87,7 +87,7 @@ def _joined(batches: list[FrameBatch]) -> FrameBatch:
         name: np.concatenate([getattr(each, name) for each in batches]) for name in ("piece_address", "piece_size")
     }
     counts = np.concatenate([np.diff(each.piece) for each in batches])
-    return FrameBatch(**columns, piece=np.concatenate([np.zeros(1, np.int64), np.cumsum(counts)]))
+    return FrameBatch(**columns, piece=edges(counts))
 
 
 def _ordered(frames: FrameBatch) -> FrameBatch:
@@ -95,9 +95,8 @@ def _ordered(frames: FrameBatch) -> FrameBatch:
     if (np.diff(order) == 1).all():
         return frames
     counts = np.diff(frames.piece)[order]
-    piece = np.concatenate([np.zeros(1, np.int64), np.cumsum(counts)])
-    rows = np.repeat(frames.piece[:-1][order] - piece[:-1], counts) + np.arange(int(piece[-1]))
+    rows = expanded(frames.piece[:-1][order], counts)
     columns = {name: getattr(frames, name)[order] for name in _OF_ROWS}
     return FrameBatch(
-        **columns, piece=piece, piece_address=frames.piece_address[rows], piece_size=frames.piece_size[rows]
+        **columns, piece=edges(counts), piece_address=frames.piece_address[rows], piece_size=frames.piece_size[rows]
     )

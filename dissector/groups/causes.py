@@ -128,7 +128,6 @@ DEPARTURES: Final = frozenset((
     CauseKind.LEFT, CauseKind.UNSUBSCRIBED, CauseKind.ADMIN, CauseKind.GONE, CauseKind.DROPPED,
 ))  # fmt: skip
 ARRIVALS: Final = frozenset((CauseKind.JOINED, CauseKind.RETURNED))
-COUNTED_TOGETHER: Final = DEPARTURES | ARRIVALS
 OTHER_MEMBER: Final = "another member"
 """The subject of what a member that is not in the capture did."""
 

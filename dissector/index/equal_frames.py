@@ -10,6 +10,7 @@ import numpy as np
 
 from dissector.core.arrays import Int64
 from dissector.core.batches import NOWHERE
+from dissector.core.grouping import cuts
 from dissector.index.frame_table import FrameTable
 from dissector.protocol.kernel.json_messages import join
 from dissector.protocol.kernel.shredding import numbered
@@ -26,9 +27,8 @@ def equal_numbers(frames: FrameTable, rows: Int64, start: int, head: int = 0) ->
     found = np.full(len(rows), NO_NUMBER, np.int64)
     sizes = frames.size.values[rows].astype(np.int64)
     short = np.flatnonzero((sizes > start) & (sizes <= LONGEST))
-    steps = np.split(short, np.flatnonzero(np.diff(np.cumsum(sizes[short]) // COPIED_TOGETHER)) + 1)
     first = 0
-    for step in steps:
+    for step in np.split(short, cuts(sizes[short], COPIED_TOGETHER)):
         addresses, _owner = frames.pointers(rows[step])
         in_pieces = np.flatnonzero(frames.contiguous(rows[step]) < NOWHERE)
         if len(in_pieces):

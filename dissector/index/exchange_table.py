@@ -11,7 +11,7 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
-from dissector.core.arrays import Int64
+from dissector.core.arrays import Bool, Int64
 from dissector.core.columns import Column
 
 NO_FRAME: Final = -1
@@ -75,6 +75,11 @@ class ExchangeTable:
     def rows(self) -> Int64:
         """The rows that exist, ascending: all, except after a checkpoint."""
         return np.concatenate([self._kept, np.arange(self._first, len(self))])
+
+    def has_request(self, rows: Int64) -> Bool:
+        """Which rows are exchanges whose request was captured, `(n,)`."""
+        found: Bool = (self.kind.values[rows] == RowKind.EXCHANGE) & (self.request.values[rows] != NO_FRAME)
+        return found
 
     def retain(self, rows: Int64) -> None:
         """Get ready for a checkpoint that has only these rows, ascending. Their numbers stay."""

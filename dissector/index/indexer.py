@@ -12,6 +12,7 @@ import numpy as np
 
 from dissector.core.arrays import Bool, Int64
 from dissector.core.batches import FrameBatch, FrameKind
+from dissector.core.grouping import by_distinct
 from dissector.core.limits import Limits
 from dissector.core.stage import Position, oldest_position
 from dissector.core.store import Store
@@ -82,20 +83,19 @@ class Indexer:
         table = self.table
         is_pending = (table.kind.values[rows] == RowKind.EXCHANGE) & (table.response.values[rows] == NO_FRAME)
         is_pending &= table.flags.values[rows] & Flag.NO_RESPONSE_EXPECTED == 0
-        connections, inverse = np.unique(table.connection.values[rows[is_pending]], return_inverse=True)
-        closed = np.array([_is_closed(*self._connections.ended(c)) for c in connections.tolist()], np.bool_)
-        is_pending[is_pending] = ~closed[inverse]
+        is_pending[is_pending] = ~by_distinct(
+            table.connection.values[rows[is_pending]], lambda each: _is_closed(*self._connections.ended(each)), np.bool_
+        )
         complete: Bool = ~is_pending
         return complete
 
     def is_closed(self, rows: Int64, before_ns: int) -> Bool:
         """Return which rows are of a connection that is closed or reset, and had its first FIN or RST before a time."""
-        connections, inverse = np.unique(self.table.connection.values[rows], return_inverse=True)
-        closed = [
-            _is_closed(*self._connections.ended(each)) and self._connections.closed(each)[0] < before_ns
-            for each in connections.tolist()
-        ]
-        return np.array(closed, np.bool_)[inverse]
+        return by_distinct(
+            self.table.connection.values[rows],
+            lambda each: _is_closed(*self._connections.ended(each)) and self._connections.closed(each)[0] < before_ns,
+            np.bool_,
+        )
 
     def is_final(self, rows: Int64) -> Bool:
         """Return which rows nothing changes any more. `is_complete` trusts FIN and RST; this waits until the connection

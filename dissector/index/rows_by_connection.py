@@ -6,7 +6,8 @@ Invariant: rows are sorted once, and again only when new ones have come; it cost
 import numpy as np
 
 from dissector.core.arrays import Int64
-from dissector.index.exchange_table import NO_FRAME, ExchangeTable, RowKind
+from dissector.core.grouping import edges
+from dissector.index.exchange_table import ExchangeTable
 
 
 class RowsByConnection:
@@ -27,7 +28,7 @@ class RowsByConnection:
             rows = self._table.rows()
             connections = self._table.connection.values[rows]
             self._order = rows[np.argsort(connections, kind="stable")].astype(np.int32)
-            self._starts = np.concatenate(([0], np.cumsum(np.bincount(connections))))
+            self._starts = edges(np.bincount(connections))
         if connection + 1 >= len(self._starts):
             return np.empty(0, np.int64)
         start, stop = self._starts[connection : connection + 2].tolist()
@@ -38,7 +39,7 @@ class RowsByConnection:
         rows = self.rows(connection, generation)
         if connection not in self._repeated:
             table = self._table
-            has_request = (table.kind.values[rows] == RowKind.EXCHANGE) & (table.request.values[rows] != NO_FRAME)
+            has_request = table.has_request(rows)
             ids, counts = np.unique(table.correlation_id.values[rows[has_request]], return_counts=True)
             self._repeated[connection] = frozenset(ids[counts > 1].tolist())
         return self._repeated[connection]

@@ -13,11 +13,11 @@ from typing import Final
 
 from dissector.conversation import Packet, Turn
 from dissector.core.text import counted
-from dissector.pasted.judge import WEIGHTS, Fit, Judge, frame_end, frames_of, sized
+from dissector.pasted.judge import WEIGHTS, Fit, Judge, frame_end, frames_of
 from dissector.pasted.labels import CONTEXT, label_of
 from dissector.pasted.packets import PacketHead, packet_head, time_in
 from dissector.pasted.pieces import FoundPieces, Hole, Piece
-from dissector.protocol.message import PREFIX
+from dissector.protocol.message import PREFIX, sized
 
 _MOST_CUT: Final = 8
 """How many times as large as what is there a message may be of which only the size tells that it is one."""

@@ -10,7 +10,7 @@ from dissector.core import limits
 from dissector.protocol.codec.reader import DECODE_ERRORS, reader
 from dissector.protocol.inference.evidence import NOTHING
 from dissector.protocol.inference.verdict import Confidence, infer_response
-from dissector.protocol.message import PREFIX, read, request_layout, response_layout
+from dissector.protocol.message import PREFIX, key_and_version, read, request_layout, response_layout, sized
 from dissector.protocol.schema.loader import api
 
 _NEWER: Final = 3
@@ -53,7 +53,7 @@ class Judge:
 
     def as_request(self, frame: bytes, *, whole: bool) -> Fit:
         """Return how well a frame with its size reads as a request."""
-        key, version = _int16(frame, 4), _int16(frame, 6)
+        key, version = key_and_version(frame)
         known = api(key)
         if len(frame) < _HEAD or known is None or not known.versions.low <= version <= known.versions.high + _NEWER:
             return Fit.NONE
@@ -99,7 +99,7 @@ class Judge:
 
     def note_request(self, frame: bytes) -> None:
         """Remember a request whose response may follow."""
-        self._pending[_int32(frame, 8)] = _int16(frame, 4), _int16(frame, 6)
+        self._pending[_int32(frame, 8)] = key_and_version(frame)
 
     def note_response(self, frame: bytes) -> None:
         """Forget the request that a response answers."""
@@ -120,11 +120,6 @@ class Judge:
     def _may_read(self) -> bool:
         self._read += 1
         return self._read <= _MOST_READ
-
-
-def sized(message: bytes) -> bytes:
-    """Return a message with its size before it."""
-    return len(message).to_bytes(PREFIX, "big") + message
 
 
 def frame_id(frame: bytes) -> int:
@@ -150,10 +145,6 @@ def frame_end(prefix: bytes, at: int) -> int | None:
     """Return where a frame ends that begins at `at` with these four bytes; None where they can't be a size."""
     size = int.from_bytes(prefix, "big", signed=True)
     return at + PREFIX + size if len(prefix) == PREFIX and 4 <= size <= limits.DEFAULT.frame_size else None
-
-
-def _int16(data: bytes, at: int) -> int:
-    return int.from_bytes(data[at : at + 2], "big", signed=True)
 
 
 def _int32(data: bytes, at: int) -> int:

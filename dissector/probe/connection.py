@@ -21,7 +21,7 @@ from dissector.exchange.info_column import info
 from dissector.exchange.model import Exchange, ExchangeMessage, ExchangeRow, worst
 from dissector.protocol.codec.writer import write
 from dissector.protocol.exact_readings import exact_readings
-from dissector.protocol.message import PREFIX, request_layout, response_layout
+from dissector.protocol.message import PREFIX, request_layout, response_layout, sized
 from dissector.protocol.schema.headers import request_header_version
 from dissector.protocol.schema.loader import api
 
@@ -112,7 +112,7 @@ class BrokerConnection:
         head_version = request_header_version(api_key, version)
         content = write("RequestHeader", head_version, head | {"client_id": self._client_id})
         content += write(known.request, version, values)
-        data = len(content).to_bytes(PREFIX, "big") + content
+        data = sized(content)
         request = ExchangeMessage(time.time_ns(), len(data), data, len(data), request_layout(api_key, version))
         exchange = Exchange(self._row(number, known.name, version, request), api_key, request, None)
         self.exchanges.append(exchange)

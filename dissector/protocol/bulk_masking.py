@@ -16,6 +16,7 @@ import numpy as np
 
 from dissector.core import limits
 from dissector.core.arrays import Bool, Int64
+from dissector.core.grouping import begins, expanded
 from dissector.protocol.codec.program import ColumnPlan, Program, Wanted
 from dissector.protocol.embedded.formats import FORMATS
 from dissector.protocol.embedded.secrets import (
@@ -195,9 +196,9 @@ class _Spans:
         if not len(copied):
             return some
         sizes = some.sizes[copied]
-        memory, starts = join(some.addresses[copied], sizes), np.cumsum(sizes) - sizes
+        memory, starts = join(some.addresses[copied], sizes), begins(sizes)
         first = starts[np.searchsorted(at[copied], rows)] + np.concatenate(self._positions)
-        memory[np.repeat(first - (np.cumsum(lengths) - lengths), lengths) + np.arange(int(lengths.sum()))] = MASK[0]
+        memory[expanded(first, lengths)] = MASK[0]
         addresses = some.addresses.copy()
         addresses[copied] = memory.ctypes.data + starts
         return FrameMemory(addresses, some.sizes, (frames.owner, memory))

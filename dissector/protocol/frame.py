@@ -10,7 +10,7 @@ from typing import Final
 
 from dissector.protocol.codec.plan import ScalarPlan, TypePlan, VariablePlan, plan
 from dissector.protocol.codec.writer import Writer
-from dissector.protocol.message import PREFIX, MessageLayout, request_layout, response_layout
+from dissector.protocol.message import MessageLayout, request_layout, response_layout, sized
 from dissector.protocol.schema.api_keys import ApiKey
 from dissector.protocol.schema.error_codes import ErrorCode
 from dissector.protocol.wire import EncodeError
@@ -48,7 +48,7 @@ def frame_bytes(layout: MessageLayout, header: FieldValues, body: object) -> byt
     if layout.body is None:
         raise EncodeError(layout.findings[0].message if layout.findings else "the request is not known", "body")
     data = header_bytes(layout, header) + _struct("body", layout.body, layout.body_version, body)
-    return len(data).to_bytes(PREFIX, "big") + data
+    return sized(data)
 
 
 def header_bytes(layout: MessageLayout, header: FieldValues) -> bytes:

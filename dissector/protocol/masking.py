@@ -43,6 +43,7 @@ from dissector.protocol.message import (
     MessageLayout,
     Traced,
     Values,
+    key_and_version,
     read,
     trace,
 )
@@ -224,7 +225,7 @@ def _header_end(data: bytes, layout: MessageLayout, end: int) -> int | None:
 
 def _is_cut_header(request: bytes, end: int) -> bool:
     """Whether bytes end in the client id of a request of a known version, as far as they show."""
-    key, version = _key_and_version(request)
+    key, version = key_and_version(request)
     known = api(key)
     if known is None or not known.versions.contains(version) or not CLIENT_ID <= end == len(request):
         return False
@@ -249,18 +250,13 @@ def _least_header(data: bytes, layout: MessageLayout) -> int:
         return PREFIX if layout.token else 0
     if layout.header == "ResponseHeader":
         return PREFIX + 4
-    is_known = api(_key_and_version(data)[0]) is not None
+    is_known = api(key_and_version(data)[0]) is not None
     return CLIENT_ID if is_known and is_plausible(data) else PREFIX
 
 
 def is_plausible(request: bytes) -> bool:
     """Whether a request begins with an API that is known, in a version that it may have one day; or with an API of
     someone else's, in a version that none has passed."""
-    key, version = _key_and_version(request)
+    key, version = key_and_version(request)
     known = api(key)
     return 0 <= version < MOST_OF_OTHERS if known is None else 0 <= version <= known.versions.high + NEWER
-
-
-def _key_and_version(request: bytes) -> tuple[int, int]:
-    key, version = (int.from_bytes(request[at : at + 2], "big", signed=True) for at in (PREFIX, PREFIX + 2))
-    return key, version

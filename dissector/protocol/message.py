@@ -39,6 +39,17 @@ AUTH_BYTES: Final = "auth_bytes"
 Values = dict[str, object]
 
 
+def sized(message: bytes) -> bytes:
+    """Return a message with its size before it."""
+    return len(message).to_bytes(PREFIX, "big") + message
+
+
+def key_and_version(request: bytes) -> tuple[int, int]:
+    """Return what the frame of a request begins with, behind its size."""
+    key, version = (int.from_bytes(request[at : at + 2], "big", signed=True) for at in (PREFIX, PREFIX + 2))
+    return key, version
+
+
 class MessageLayout(NamedTuple):
     """How to read a frame.
 

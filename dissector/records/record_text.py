@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 
 from dissector.core.json_text import dumps, encodable, finite
-from dissector.core.text import clean
+from dissector.core.text import clean, cut
 from dissector.records.record import ExchangeRecord
 from dissector.records.values.opened import BYTES, NULL, TEXT, OpenedValue
 from dissector.records.values.trace_context import header_value
@@ -70,7 +70,7 @@ def _header_text(name: str, content: bytes | None) -> str:
 
 def shown(text: str, most: int = SHOWN) -> str:
     """Clean text of at most so many characters."""
-    return clean(text if len(text) <= most else text[: most - 1] + "…")
+    return clean(cut(text, most))
 
 
 def _hex(value: object, most: int) -> str:

@@ -8,7 +8,7 @@ from typing import Final, NamedTuple
 from dissector.api.messages import decode_request, decode_response
 from dissector.exchange.model import ExchangeMessage
 from dissector.protocol.embedded.context import EMPTY_CONTEXT
-from dissector.protocol.message import PREFIX, SASL_TOKEN
+from dissector.protocol.message import PREFIX, SASL_TOKEN, key_and_version
 from dissector.protocol.schema.api_keys import ApiKey
 from dissector.protocol.schema.loader import api_name
 
@@ -43,7 +43,7 @@ class ConnectionFrames:
     def request(self, frame: bytes) -> DecodedFrame:
         """Decode a request, and remember it."""
         message = decode_request(frame)
-        key, version = (int.from_bytes(frame[at : at + 2], "big", signed=True) for at in (PREFIX, PREFIX + 2))
+        key, version = key_and_version(frame)
         if self._has_tokens:
             if message.layout.body is None or message.decoded.findings:
                 return _token(frame)

@@ -15,6 +15,7 @@ from dissector.capture.errors import DamagedRange as Damaged
 from dissector.core.arrays import UInt8
 from dissector.core.finding import Finding, Severity
 from dissector.core.limits import DEFAULT
+from dissector.core.text import counted
 from dissector.protocol.embedded.context import EMPTY_CONTEXT
 from dissector.protocol.embedded.record_secrets import are_metadata_records
 from dissector.protocol.embedded.secrets import annotate_secrets, masked
@@ -200,7 +201,7 @@ def _summarize(data: bytes) -> tuple[bool, int, str, int | None]:
 
 def _batch_words(batch: Batch) -> str:
     last = batch.base_offset + batch.last_offset_delta
-    count = f"{batch.records_count:,} record{'s' if batch.records_count != 1 else ''}"
+    count = counted(batch.records_count, "record")
     words = [f"offset {last:,}" if last == batch.base_offset else f"offsets {batch.base_offset:,}–{last:,}"]
     words.append(f"{count} {batch.compression}" if batch.codec else count)
     if batch.producer_id >= 0:

@@ -15,6 +15,7 @@ from collections.abc import Iterable, Iterator, Mapping, Set
 from typing import Any, BinaryIO, Final
 
 from dissector.core.kept_files import open_kept
+from dissector.core.text import os_reason
 from dissector.tls.key_derivation import MASTER_SECRET_SIZE, PREFIX
 
 MOST_SECRETS: Final = 1 << 20
@@ -213,7 +214,7 @@ class KeyLogFile:
             with open_kept(path):
                 pass
         except OSError as error:
-            raise KeyLogError(f"{path}: {(error.strerror or str(error)).lower()}") from None
+            raise KeyLogError(f"{path}: {os_reason(error)}") from None
 
     def read(self) -> None:
         """Add what came since the last call."""

@@ -1,6 +1,6 @@
 """An exchange in a few words: no error of a response is overlooked."""
 
-from dissector.api import decode_request, decode_response, encode_request, encode_response
+from dissector import decode_request, decode_response, encode_request, encode_response
 from dissector.core.finding import Finding
 from dissector.exchange.error_response import error_response
 from dissector.exchange.from_json import api_key_of

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dissector.api import encode_request, encode_response
+from dissector import encode_request, encode_response
 from dissector.bulk.body_columns import BodyColumns
 from dissector.capture_session import Capture
 from dissector.groups.group_event import EPOCH_APIS, group_fields, is_steady

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from dissector.api import encode_request, encode_response
+from dissector import encode_request, encode_response
 from dissector.capture_session import Capture
 from dissector.exchange.model import Exchange
 from dissector.exchange.to_json import json_line

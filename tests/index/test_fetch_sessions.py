@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dissector.api import encode_request
+from dissector import encode_request
 from dissector.capture_session import Capture
 from dissector.exchange.to_json import json_line
 from dissector.index import fetch_sessions

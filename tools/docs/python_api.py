@@ -3,7 +3,6 @@
 from typing import Final
 
 import dissector
-from dissector import api
 
 _HEAD: Final = """# Python
 
@@ -20,6 +19,6 @@ def page() -> str:
 
 def directive(name: str) -> str:
     """Return what makes mkdocstrings render a public name."""
-    target = getattr(api, name)
+    target = getattr(dissector, name)
     path = target.__name__ if name == "primitives" else f"{target.__module__}.{target.__qualname__}"
     return f"\n::: {path}\n    options:\n      heading: {name}\n      toc_label: {name}\n"

@@ -4,7 +4,7 @@ from typing import ClassVar
 
 from textual.binding import Binding
 
-from dissector.core.text import clean
+from dissector.core.text import clean, cut
 from tui.clipboard_formats import CLIPBOARD_FORMATS, ClipboardFormat, clipboard_text
 from tui.feature import KEEP, ScreenFeature
 from tui.screens.core_screen import CoreScreen
@@ -38,8 +38,7 @@ class ClipboardFeature(ScreenFeature[CoreScreen]):
             self.notify(f"no {form.words} here: select a field", timeout=3)
             return
         self.app.copy_to_clipboard(copied.text)
-        shown = clean(copied.text)
-        shown = shown if len(shown) <= SAMPLE else f"{shown[: SAMPLE - 1]}…"
-        cut = copied.size - len(copied.text)
-        size = f", the first {len(copied.text):,} of {copied.size:,} characters" if cut else ""
-        self.notify(f"copied the {form.words}{size}: {shown}", timeout=5 if cut else 3)
+        shown = cut(clean(copied.text), SAMPLE)
+        left_out = copied.size - len(copied.text)
+        size = f", the first {len(copied.text):,} of {copied.size:,} characters" if left_out else ""
+        self.notify(f"copied the {form.words}{size}: {shown}", timeout=5 if left_out else 3)

@@ -221,20 +221,18 @@ class DiffCoreScreen(FeatureScreen):
         title = diff_title(self.ends, self.comparison, state, len(self.matched), width)
         self.query_one("#title", Static).update(title)
 
-    def choose_pair(self, position: int, line: int | None = None) -> None:
-        """Show a pair by its position in `shown`, and a line of it."""
+    def choose_pair(self, position: int) -> None:
+        """Show a pair by its position in `shown`."""
         if self.model is None or not 0 <= position < len(self.model.shown):
             return
-        self.show_pair(self.model.shown[position], line)
+        self.show_pair(self.model.shown[position])
 
-    def show_pair(self, place: int | None, line: int | None = None) -> None:
+    def show_pair(self, place: int | None) -> None:
         """Show the fields and bytes of a pair of the comparison; nothing for None."""
         model = self.model
         if model is None:
             return
         model.choose(None if place is None else model.comparison.pairs[place])
-        if line is not None:
-            model.choose_line(line)
         self.draw_pair()
 
     def draw_pair(self) -> None:

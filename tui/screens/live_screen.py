@@ -19,7 +19,7 @@ from textual.widgets import Static
 from dissector.capture import CaptureError
 from dissector.capture.live import CaptureSettings, Recording, no_traffic_message, widening_hint
 from dissector.capture_session import Capture, Progress
-from dissector.core.text import clean, counted
+from dissector.core.text import clean, counted, os_reason
 from dissector.detection.decode_as import DecodeAs, of_ports
 from tui.feature import CAPTURE, EscapeSteps
 from tui.live_stats import ErrorTimes, LiveStats, live_stats
@@ -236,7 +236,7 @@ class LiveScreen(MainScreen):
                 words = f"saved {counted(file.tell(), 'byte')} to {name}"
             self._saved = self._saved or whole
         except (OSError, ValueError) as error:
-            words = f"{name}: {(getattr(error, 'strerror', None) or str(error)).lower()}"
+            words = f"{name}: {os_reason(error)}"
         self.app.call_from_thread(self.notify, clean(words), markup=False, timeout=10)
 
     def _refresh_pending(self) -> None:

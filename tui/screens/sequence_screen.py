@@ -14,7 +14,7 @@ from textual.widgets import Static
 from dissector.analysis.sequence_diagram import SequenceDiagram, render_mermaid, render_svg, sequence_diagram
 from dissector.capture_session import Capture
 from dissector.core.arrays import Int64
-from dissector.core.text import clean, counted
+from dissector.core.text import clean, counted, os_reason
 from tui.screens.dialog import Choice, Menu
 from tui.screens.snapshot_screen import SnapshotScreen
 from tui.threads import call_on_ui
@@ -108,7 +108,7 @@ class SequenceScreen(SnapshotScreen[int | None]):
         try:
             path.write_text(draw(sequence_diagram(self._capture, rows)), encoding="utf-8")
         except OSError as error:
-            self.notify(clean(f"{path.name}: {(error.strerror or str(error)).lower()}"), markup=False, severity="error")
+            self.notify(clean(f"{path.name}: {os_reason(error)}"), markup=False, severity="error")
             return
         self.notify(f"saved {path.name}: {len(rows):,} of {counted(len(self._rows), 'row')}", markup=False)
 

@@ -15,7 +15,7 @@ from typing import Final
 from xml.sax.saxutils import escape
 
 from dissector.analysis.sequence_diagram.diagram import Lane, SequenceDiagram, SequenceEvent
-from dissector.core.text import clean, duration, seconds
+from dissector.core.text import clean, cut, duration, seconds
 
 MAX_TEXT = 60
 
@@ -34,8 +34,7 @@ def event_label(event: SequenceEvent) -> str:
 def message_label(event: SequenceEvent) -> str:
     """Return ``Fetch v12 · orders[0..3]``; for a response, with its latency: ``Fetch v12 · 2.0 ms``."""
     latency = "" if event.is_request or event.latency_ns is None else duration(event.latency_ns)
-    text = event.words if len(event.words) <= MAX_TEXT else f"{event.words[: MAX_TEXT - 1]}…"
-    return clean(" · ".join(filter(None, (event.label, latency, text))))
+    return clean(" · ".join(filter(None, (event.label, latency, cut(event.words, MAX_TEXT)))))
 
 
 _UNSAFE: Final = re.compile(r"[^\w .,/\[\]()·…|@=-]|\be(?=nd\b)", re.IGNORECASE)

@@ -13,7 +13,7 @@ from typing import Final
 
 import numpy as np
 
-from dissector.analysis.stats.column_counts import MeasureColumns, add_by_key, counts_by_key, expanded
+from dissector.analysis.stats.column_counts import MeasureColumns, add_by_key, counts_by_key
 from dissector.analysis.stats.counts import ApiError, Statistics
 from dissector.analysis.stats.exchange_contents import (
     NO_SUBJECT,
@@ -29,6 +29,7 @@ from dissector.bulk.body_columns import Messages
 from dissector.capture_session import Capture
 from dissector.core.arrays import Bool, Int64
 from dissector.core.columns import ValueNumbers
+from dissector.core.grouping import begins, cuts, expanded, owners
 from dissector.index.index_columns import IndexColumns
 from dissector.protocol.codec.program import ColumnPlan
 from dissector.protocol.kernel.shredding import Shredded
@@ -100,7 +101,7 @@ class BodyCounts:
         """Count errors: each code of each row."""
         counts = np.array([len(each.codes) for each in contents], np.int64)
         codes = np.array([code for each in contents for code in each.codes], np.int64)
-        row, at = expanded(counts, which)
+        row, at = owners(counts[which]), expanded(begins(counts)[which], counts[which])
         self.has_error = counts[which] > 0
         keys = ValueNumbers[ApiError]()
         errors = zip(found.api_key[row].tolist(), codes[at].tolist(), strict=True)
@@ -122,9 +123,8 @@ class BodyCounts:
         )  # fmt: skip
         counts = np.array([len(each.subjects) for each in contents], np.int64)
         counted = sessions.counts
-        parts = np.split(which, np.flatnonzero(np.diff(np.cumsum(counts[which]) // MOST_SUBJECTS)) + 1)
         first = 0
-        for part in parts:
+        for part in np.split(which, cuts(counts[which], MOST_SUBJECTS)):
             counted += self._mentioned(first, part, measures, contents, sessions.is_mentioned, sent, received)
             first += len(part)
         merged = SharedMerges()
@@ -143,19 +143,19 @@ class BodyCounts:
         used, which = np.unique(which, return_inverse=True)
         contents = [contents[each] for each in used.tolist()]
         counts = np.array([len(each.subjects) for each in contents], np.int64)
-        row, at = expanded(counts, which)
+        row, at = owners(counts[which]), expanded(begins(counts)[which], counts[which])
         numbers = ValueNumbers[Subject]()
         number = np.array([numbers.of(subject) for each in contents for subject in each.subjects], np.int64)[at]
-        begins = np.cumsum(counts[which]) - counts[which]
+        starts = begins(counts[which])
         counted = np.ones(len(row), np.bool_)
         for place, is_in in in_session.items():
             if first <= place < first + len(which):
-                begin = int(begins[place - first])
+                begin = int(starts[place - first])
                 counted[begin : begin + len(is_in)] = ~is_in
         mentions = measures.where(row + first)._replace(
             counted=counted,
-            out=sent.sums([each.sent for each in contents], which, begins, len(row), first),
-            back=received.sums([each.received for each in contents], which, begins, len(row), first),
+            out=sent.sums([each.sent for each in contents], which, starts, len(row), first),
+            back=received.sums([each.received for each in contents], which, starts, len(row), first),
             error=np.array([error for each in contents for error in each.has_error], np.bool_)[at],
         )
         for place, subject, subject_counts in counts_by_key(numbers.values, number, mentions):
@@ -177,8 +177,7 @@ class _RecordSizes:
                 self.continues_session[messages.at[part.first + epochs.rows[epochs.values > 0]]] = True
             elif has_records(messages.api_key, column):
                 sizes, _, rows = part.column(number)
-                begins = np.flatnonzero(np.diff(rows, prepend=-1))
-                places = np.arange(len(rows)) - np.repeat(begins, np.diff(begins, append=len(rows)))
+                places = np.arange(len(rows)) - np.searchsorted(rows, rows)
                 some = sizes > 0
                 self._rows.append(messages.at[part.first + rows[some]])
                 self._places.append(places[some])
@@ -198,7 +197,7 @@ class _RecordSizes:
         self._rows, self._places, self._sizes = [rows[kept]], [places[kept]], [sizes[kept]]
 
     def sums(
-        self, subjects: list[tuple[tuple[int, int], ...]], which: Int64, begins: Int64, count: int, first: int
+        self, subjects: list[tuple[tuple[int, int], ...]], which: Int64, starts: Int64, count: int, first: int
     ) -> Int64:
         """The bytes of each subject of some rows from `first` on, `(count,)`. `subjects` are those of records by place,
         for each of the contents; `which` of them a row has, and where its subjects begin among those of all rows."""
@@ -207,11 +206,11 @@ class _RecordSizes:
         rows, places, sizes = rows[some] - first, places[some], sizes[some]
         lengths = np.array([len(each) for each in subjects], np.int64)
         every = np.array([each for some in subjects for each in some], np.int64).reshape(-1, 2)
-        targets = every[(np.cumsum(lengths) - lengths)[which[rows]] + places]
+        targets = every[begins(lengths)[which[rows]] + places]
         found = np.zeros(count, np.int64)
         for target in targets.T:
             there = target != NO_SUBJECT
-            np.add.at(found, begins[rows[there]] + target[there], sizes[there])
+            np.add.at(found, starts[rows[there]] + target[there], sizes[there])
         return found
 
 

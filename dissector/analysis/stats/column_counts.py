@@ -123,15 +123,6 @@ def counts_by_number(group: Int64, count: int, rows: MeasureColumns) -> list[Exc
     return list(map(ExchangeCounts, *sums, latencies, waits))
 
 
-def expanded(counts: Int64, which: Int64) -> tuple[Int64, Int64]:
-    """For contents that have some things each, one behind the other: the row and the number of each thing of all rows,
-    of which each has `which` contents."""
-    of_rows = counts[which]
-    row = np.repeat(np.arange(len(which)), of_rows)
-    within = np.arange(len(row)) - np.repeat(np.cumsum(of_rows) - of_rows, of_rows)
-    return row, (np.cumsum(counts) - counts)[which][row] + within
-
-
 def _sums(group: Int64, count: int, values: Int64 | Bool) -> list[int]:
     """Return the sum of each group; exact, as a step's rows have fewer than 2**53 bytes."""
     sums: list[int] = np.bincount(group, values, count).astype(np.int64).tolist()

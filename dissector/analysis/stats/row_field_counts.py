@@ -13,12 +13,13 @@ from typing import Final
 import numpy as np
 
 from dissector.analysis.stats.breakdowns import StatsGroup, quoted
-from dissector.analysis.stats.column_counts import MeasureColumns, RowMeasures, add_by_key, are_unanswered, expanded
+from dissector.analysis.stats.column_counts import MeasureColumns, RowMeasures, add_by_key, are_unanswered
 from dissector.analysis.stats.counts import CountsByKey
 from dissector.analysis.stats.statistics_pass import StatisticsProgress
 from dissector.capture_session import Capture
 from dissector.core.arrays import Bool, Int64
 from dissector.core.columns import ValueNumbers
+from dissector.core.grouping import begins, by_distinct, expanded, owners
 from dissector.core.text import duration
 from dissector.exchange.index_rows import IndexRows, RowValues, RowValueSets
 from dissector.exchange.info_column import ERROR_RESPONSE
@@ -69,8 +70,7 @@ class RowGroups:
     def _of_values(self, column: RowValues) -> tuple[Int64, Int64]:
         """The places of rows that have a value, and the number of its group."""
         show = column.texts or self._field.show or int
-        distinct, inverse = np.unique(column.values[column.present], return_inverse=True)
-        groups = np.array([self._number(show(number)) for number in distinct.tolist()], np.int64)[inverse]
+        groups = by_distinct(column.values[column.present], lambda value: self._number(show(value)), np.int64)
         has_one = groups != _NO_GROUP
         return np.flatnonzero(column.present)[has_one], groups[has_one]
 
@@ -80,8 +80,7 @@ class RowGroups:
         groups = [[self._number(value) for value in sets[number]] for number in distinct.tolist()]
         sizes = np.array([len(each) for each in groups], np.int64)
         whole = np.array([number for each in groups for number in each], np.int64)
-        places, within = expanded(sizes, inverse)
-        return places, whole[within]
+        return owners(sizes[inverse]), whole[expanded(begins(sizes)[inverse], sizes[inverse])]
 
     def _number(self, value: object) -> int:
         return _NO_GROUP if value is None else self._keys.of(_key(self._field, value))

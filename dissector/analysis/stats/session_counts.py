@@ -20,6 +20,7 @@ from dissector.analysis.stats.exchange_contents import Subject
 from dissector.analysis.stats.histogram import Histogram
 from dissector.capture_session import Capture
 from dissector.core.arrays import Bool, Int64
+from dissector.core.grouping import groups
 
 Order = tuple[int, int, int, int, int]
 """Where a subject is counted first: the row's place, then its own place among those that the row has."""
@@ -51,10 +52,7 @@ def session_subjects_of(
     """Count the sessions of the rows at some places, ascending, all of which are incremental Fetches. `connections` and
     `measures` are those of all rows; `mentioned` returns a number of what a row mentions, and that."""
     found = SessionSubjects([], {})
-    order = np.argsort(connections[places], kind="stable")
-    places = places[order]
-    edges = np.flatnonzero(np.diff(connections[places])) + 1
-    for some in np.split(places, edges) if len(places) else ():
+    for some in map(places.__getitem__, groups(connections[places])):
         session = _Session(capture, some.tolist())
         session.follow(rows, mentioned, found.is_mentioned)
         found.counts.extend(session.counted(measures.where(some)))

@@ -9,7 +9,15 @@ from functools import lru_cache
 from typing import Any, Final, NamedTuple
 
 from dissector.exchange.model import ExchangeMessage
-from dissector.protocol.codec.plan import ArrayPlan, FieldPlan, ScalarPlan, StructPlan, TypePlan, VariablePlan, plan
+from dissector.protocol.codec.plan import (
+    ArrayPlan,
+    FieldPlan,
+    ScalarPlan,
+    StructPlan,
+    VariablePlan,
+    plan,
+    struct_of,
+)
 from dissector.protocol.embedded.topics import NO_TOPIC_ID
 from dissector.protocol.message import Values
 
@@ -111,14 +119,14 @@ def _topic_structs(layout: StructPlan, path: tuple[str, ...]) -> Iterator[TopicS
         parts = tuple(found for field in fields if (found := _partition_array(field)) is not None)
         yield TopicStruct(path, names, lists, parts, _partition_fields(layout, ""))
     for field in fields:
-        inner = _element_struct(field.type)
+        inner = struct_of(field.type)
         if inner is not None:
             yield from _topic_structs(inner, (*path, field.name))
 
 
 def _partition_fields(layout: StructPlan, field: str) -> PartitionFields:
     """Return the fields of a structure about a partition."""
-    scalars = {each.name for each in (*layout.fields, *layout.tagged) if not _element_struct(each.type)}
+    scalars = {each.name for each in (*layout.fields, *layout.tagged) if not struct_of(each.type)}
     found = (next((name for name in known if name in scalars), None) for known in (INDEXES, ("records",), ERRORS))
     return PartitionFields(field, *found)
 
@@ -127,7 +135,7 @@ def _partition_array(field: FieldPlan) -> PartitionFields | None:
     """Return a field as an array of partitions; None for another field."""
     if not isinstance(field.type, ArrayPlan):
         return None
-    inner = _element_struct(field.type)
+    inner = struct_of(field.type)
     if inner is None:
         numbers = isinstance(field.type.element, ScalarPlan) and field.name.startswith("partition")
         return PartitionFields(field.name) if numbers else None
@@ -140,9 +148,3 @@ def _names_topic(field: FieldPlan) -> bool:
     if field.name == TOPIC_ID:
         return isinstance(kind, ScalarPlan)
     return field.schema.entity_type == "topicName" and isinstance(kind, VariablePlan)
-
-
-def _element_struct(layout: TypePlan) -> StructPlan | None:
-    if isinstance(layout, ArrayPlan):
-        return _element_struct(layout.element)
-    return layout if isinstance(layout, StructPlan) else None

@@ -28,7 +28,7 @@ from dissector.capture.live.output_files import TEMPORARY, Files
 from dissector.capture.live.privileges import User, capture_as
 from dissector.capture.live.settings import CaptureSettings
 from dissector.capture.live.tool_output import ToolOutput
-from dissector.core.text import clean
+from dissector.core.text import clean, os_reason
 
 START_SECONDS: Final = 15
 DELIVERY_SECONDS: Final = 0.4
@@ -92,7 +92,7 @@ class CaptureTool:
         try:
             tool = cls(name, program, settings, files, user)
         except (OSError, subprocess.SubprocessError) as error:
-            refused.append(f"{name}: {(getattr(error, 'strerror', None) or str(error)).lower()}")
+            refused.append(f"{name}: {os_reason(error)}")
             return None
         deadline = time.monotonic() + START_SECONDS
         while not tool._began and tool.read_output() and time.monotonic() < deadline:
@@ -163,7 +163,7 @@ class CaptureTool:
             self._copies = True
         except OSError as error:
             self._process.kill()
-            raise CaptureError(f"{self._path}: {(error.strerror or str(error)).lower()}") from None
+            raise CaptureError(f"{self._path}: {os_reason(error)}") from None
 
     def _copy_packets(self) -> None:
         """Copy what it has written to standard output. Raises `CaptureError`."""
@@ -175,7 +175,7 @@ class CaptureTool:
         except OSError as error:
             self._copies = False
             self._process.kill()
-            reason = (error.strerror or str(error)).lower()
+            reason = os_reason(error)
             raise CaptureError(f"{self._path}: {reason}; capturing ended") from None
 
 

@@ -29,6 +29,7 @@ from dissector.capture.live.scapy_socket import NOTE as SLOW
 from dissector.capture.live.scapy_socket import ScapySocket
 from dissector.capture.live.settings import CaptureSettings
 from dissector.capture.live.writer import CaptureWriter
+from dissector.core.text import os_reason
 
 BUILT_IN_ENGINE: Final = "AF_PACKET"
 STATISTICS_SECONDS: Final = 1.0
@@ -48,9 +49,9 @@ class TrafficWait:
         for descriptor in readable:
             self._poll.register(descriptor, select.POLLIN)
 
-    def end_requested(self, milliseconds: int = POLL_MS) -> bool:
+    def end_requested(self) -> bool:
         """Wait; return whether to end. Returns early if there is something to read."""
-        if all(number != events.CHANNEL for number, _ in self._poll.poll(milliseconds)):
+        if all(number != events.CHANNEL for number, _ in self._poll.poll(POLL_MS)):
             return False
         data = os.read(events.CHANNEL, 1 << 16)
         *lines, self._begun = (self._begun + data).split(b"\n")
@@ -101,7 +102,7 @@ def _packet_ring(settings: CaptureSettings, where: Interface) -> PacketRing | No
     except PermissionError:
         return None
     except OSError as error:
-        raise CaptureError(f"{where.name}: {(error.strerror or str(error)).lower()}") from None
+        raise CaptureError(f"{where.name}: {os_reason(error)}") from None
 
 
 def _capture_here(
@@ -117,7 +118,7 @@ def _capture_here(
     try:
         output = CaptureWriter(settings, ring.link_type, lambda file: send_event(events.FILE, file=file), files)
     except OSError as error:
-        raise CaptureError(f"{name}: {(error.strerror or str(error)).lower()}") from None
+        raise CaptureError(f"{name}: {os_reason(error)}") from None
     rights.give_up()
     _started(engine)
     wait = TrafficWait(ring.fileno())
@@ -138,7 +139,7 @@ def _capture_here(
             output.packets(packets)
         _write_statistics(ring, output)
     except OSError as error:
-        raise CaptureError(f"{name}: {(error.strerror or str(error)).lower()}; capturing ended") from None
+        raise CaptureError(f"{name}: {os_reason(error)}; capturing ended") from None
     finally:
         output.close()
 

@@ -13,6 +13,7 @@ from typing import Final, NamedTuple
 
 from dissector.capture.errors import CaptureError
 from dissector.capture.live.settings import CaptureSettings
+from dissector.core.text import os_reason
 
 _ROOT: Final = Path(__file__).parents[3]
 """The folder of the package, for the capture process's import path."""
@@ -47,4 +48,4 @@ def execute_recorder(settings: CaptureSettings, channel: int) -> subprocess.Pope
             start_new_session=True,  # Ctrl+C reaches this process only, which then stops the other
         )
     except OSError as error:
-        raise CaptureError(f"{sys.executable}: {(error.strerror or str(error)).lower()}") from None
+        raise CaptureError(f"{sys.executable}: {os_reason(error)}") from None

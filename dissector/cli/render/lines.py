@@ -6,21 +6,22 @@ Invariant: such a line is that of `row_line`, a property test.
 """
 
 import ctypes
-from collections.abc import Callable, Sequence
-from functools import cache, lru_cache
+from collections.abc import Sequence
+from functools import lru_cache
 from typing import Final
 
 import numpy as np
 
 from dissector.capture_session import Capture
 from dissector.core.arrays import Int64, UInt8
-from dissector.core.kernel import function
+from dissector.core.kernel import kernel_function, structure_fields
 from dissector.core.text import clean, duration, seconds, shortened, size
 from dissector.exchange.model import ExchangeRow
 from dissector.index.index_columns import IndexColumns
 from dissector.protocol.kernel.shredding import numbered_rows
 from dissector.protocol.schema.loader import api_name
 
+_lines = kernel_function("lines", "P")
 API_WIDTH: Final = 24
 _LAYOUT: Final = f"{{:>6}} {{:>12}} {{:>5}} {{:<{API_WIDTH}}} {{:>3}} {{:>7}} {{:>7}} {{:>7}} {{:>9}}  {{}}"
 _HEAD: Final = ("No.", "Time", "Conn", "API", "v", "Corr", "Out", "In", "Latency", "Info")
@@ -88,16 +89,32 @@ def _infos(capture: Capture, client_ids: Int64, info: Sequence[str | None], text
     return start + which.astype(np.int64)
 
 
-class _Lines(ctypes.Structure):
-    """`KernelLines` in kernel.h."""
+LINES: Final = """
+int64_t rows;
+const int64_t *numbers; /* by row, as are the columns below */
+const int64_t *times;   /* nanoseconds since the capture began */
+const int64_t *connections;
+const int64_t *apis; /* numbers of texts, which are as wide as their column */
+const int64_t *versions;
+const int64_t *ids;
+const int64_t *request_sizes; /* -1 for none */
+const int64_t *response_sizes;
+const int64_t *latencies; /* nanoseconds, INT64_MIN for none */
+const int64_t *infos;     /* numbers of texts */
+const uint8_t *texts;
+int64_t texts_size;
+const int64_t *starts; /* where each text begins, and where the last one ends */
+int64_t count;         /* of texts */
+uint8_t *out;
+int64_t capacity;
+"""
+"""Rows of exchanges as columns, and where their lines are written: `KernelLines` of kernel.h."""
 
-    _fields_ = [
-        (name, ctypes.c_int64 if name in ("rows", "texts_size", "count", "capacity") else ctypes.c_void_p)
-        for name in (
-            "rows", "numbers", "times", "connections", "apis", "versions", "ids", "request_sizes", "response_sizes",
-            "latencies", "infos", "texts", "texts_size", "starts", "count", "out", "capacity",
-        )
-    ]  # fmt: skip
+
+class _Lines(ctypes.Structure):
+    """As `LINES`."""
+
+    _fields_ = structure_fields(LINES)
 
 
 def write_lines(
@@ -122,8 +139,3 @@ def write_lines(
     written = _lines()(ctypes.byref(call))
     assert written >= 0, "there is room for all lines"
     return out[:written].data
-
-
-@cache
-def _lines() -> Callable[..., int]:
-    return function("lines", ctypes.c_void_p)

@@ -74,6 +74,13 @@ class StructPlan(NamedTuple):
 TypePlan = ScalarPlan | VariablePlan | ArrayPlan | StructPlan
 
 
+def struct_of(plan: TypePlan) -> StructPlan | None:
+    """Return the structure of a value or of its elements, or None."""
+    if isinstance(plan, ArrayPlan):
+        return struct_of(plan.element)
+    return plan if isinstance(plan, StructPlan) else None
+
+
 class FieldPlan(NamedTuple):
     """A named value. `tag` is None for an untagged field."""
 

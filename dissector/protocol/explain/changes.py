@@ -7,8 +7,8 @@ the message, and not one per field.
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from dissector.protocol.codec.plan import ArrayPlan, FieldPlan, ScalarPlan, StructPlan, TypePlan, plan
-from dissector.protocol.explain.field_rows import default_words, struct_of, type_words
+from dissector.protocol.codec.plan import ArrayPlan, FieldPlan, ScalarPlan, StructPlan, TypePlan, plan, struct_of
+from dissector.protocol.explain.field_rows import default_words, type_words
 from dissector.protocol.explain.releases import released_in
 from dissector.protocol.schema.model import MessageSchema
 

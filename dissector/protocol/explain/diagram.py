@@ -8,8 +8,8 @@ import textwrap
 from collections.abc import Iterator, Sequence
 from typing import Final, NamedTuple
 
-from dissector.protocol.codec.plan import ArrayPlan, FieldPlan, ScalarPlan, StructPlan, VariablePlan
-from dissector.protocol.explain.field_rows import struct_of, type_words
+from dissector.protocol.codec.plan import ArrayPlan, FieldPlan, ScalarPlan, StructPlan, VariablePlan, struct_of
+from dissector.protocol.explain.field_rows import type_words
 
 ROW: Final = 4
 """Bytes in a row."""

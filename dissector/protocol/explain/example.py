@@ -10,7 +10,7 @@ from typing import Final
 from dissector.protocol.codec.plan import ArrayPlan, FieldPlan, ScalarPlan, StructPlan, TypePlan, VariablePlan, plan
 from dissector.protocol.codec.tracer import Tracer
 from dissector.protocol.codec.writer import write
-from dissector.protocol.message import request_layout, response_layout, trace
+from dissector.protocol.message import request_layout, response_layout, sized, trace
 from dissector.protocol.records.from_json import batch_bytes
 from dissector.protocol.records.to_json import frame_budget
 from dissector.protocol.records.tracing import RecordTracer
@@ -50,10 +50,10 @@ def example(message: MessageSchema, version: int) -> Example:
     if message.type == "request" and key is not None:
         head: dict[str, object] = {"request_api_key": key, "request_api_version": version}
         header = _header("RequestHeader", request_header_version(key, version), head)
-        data = _framed(header + body)
+        data = sized(header + body)
         return Example(data, trace(data, request_layout(key, version)).tree)
     if message.type == "response" and key is not None:
-        data = _framed(_header("ResponseHeader", response_header_version(key, version), {}) + body)
+        data = sized(_header("ResponseHeader", response_header_version(key, version), {}) + body)
         return Example(data, trace(data, response_layout(key, version, data)).tree)
     return Example(body, _alone(message, version, body))
 
@@ -64,10 +64,6 @@ def _alone(message: MessageSchema, version: int, data: bytes) -> Node:
     records = RecordTracer([ByteSource(0, message.name, data)], frame_budget())
     Tracer(data, 0, len(data), records).struct(plan(message.name, version), root)
     return root
-
-
-def _framed(data: bytes) -> bytes:
-    return len(data).to_bytes(4, "big") + data
 
 
 def _header(name: str, version: int, values: dict[str, object]) -> bytes:

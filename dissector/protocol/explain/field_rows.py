@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from dissector.protocol.codec.plan import ArrayPlan, FieldPlan, ScalarPlan, StructPlan, TypePlan, wire_type
+from dissector.protocol.codec.plan import ArrayPlan, FieldPlan, ScalarPlan, StructPlan, TypePlan, struct_of, wire_type
 from dissector.protocol.codec.writer import default
 from dissector.protocol.schema.model import snake_name
 
@@ -29,13 +29,6 @@ def field_rows(plan: StructPlan, depth: int = 0) -> Iterator[FieldRow]:
         inner = struct_of(field.type)
         if inner is not None:
             yield from field_rows(inner, depth + 1)
-
-
-def struct_of(plan: TypePlan) -> StructPlan | None:
-    """Return the structure of a value or of its elements, or None."""
-    if isinstance(plan, ArrayPlan):
-        return struct_of(plan.element)
-    return plan if isinstance(plan, StructPlan) else None
 
 
 def type_words(plan: TypePlan) -> str:

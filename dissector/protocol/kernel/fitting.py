@@ -3,18 +3,17 @@
 Invariant: a layout that the reader in Python reads to the last byte is among them.
 """
 
-import ctypes
-from collections.abc import Callable, Sequence
-from functools import cache
+from collections.abc import Sequence
 from typing import Final
 
 import numpy as np
 
 from dissector.core.arrays import Bool, Int64, UInt8, UInt64
-from dissector.core.kernel import function
+from dissector.core.kernel import kernel_function
 from dissector.protocol.codec.program import Program
 from dissector.protocol.kernel.shredding import KernelShred, ShredError
 
+_fits = kernel_function("fits", "Pq")
 _NO_KEYS: Final = 0
 _MAY_FIT: Final = np.isin(np.arange(256), (ShredError.NONE, ShredError.REPEATED_TAG, ShredError.TOO_DEEP))
 """By error: repeated tags and many levels are what the reader reads, and the kernel does not."""
@@ -50,8 +49,3 @@ class LayoutFits:
         _fits()(self._calls, len(self._programs))
         found: Bool = _MAY_FIT[self._errors]
         return found
-
-
-@cache
-def _fits() -> Callable[..., int]:
-    return function("fits", ctypes.c_void_p, ctypes.c_int64)

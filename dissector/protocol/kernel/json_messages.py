@@ -15,15 +15,18 @@ import numpy as np
 
 from dissector.core import limits
 from dissector.core.arrays import Int64, UInt8, UInt64
-from dissector.core.columns import sorted_unique
+from dissector.core.columns import unique
 from dissector.core.expansion import RUN
 from dissector.core.json_text import dumps
-from dissector.core.kernel import function
+from dissector.core.kernel import kernel_function, structure_fields
 from dissector.protocol.codec.json_program import SCOPE
 from dissector.protocol.kernel.secret_marks import secret_marks
 from dissector.protocol.kernel.shredding import FrameMemory
 from dissector.protocol.wire import uuid_text
 
+_json = kernel_function("json", "P")
+_compressed_sections = kernel_function("compressed_sections", "PPqqPPPP")
+_join = kernel_function("join", "PPqP")
 MOST_BYTES: Final = 64 << 20
 FEW_BYTES: Final = 1 << 18
 SCRATCH: Final = 4 << 20
@@ -122,25 +125,46 @@ class Written(NamedTuple):
     """As `HOLE`, in the order of the text. Until they are filled (`JsonMessages.fill`), messages are not whole."""
 
 
-class _JsonCall(ctypes.Structure):
-    """`KernelJson` of kernel.h."""
+JSON: Final = """
+const uint64_t *frames; /* address of each frame */
+const int64_t *sizes;
+const int64_t *times;
+int64_t rows;
+int64_t begin;            /* offset in a frame at which its layout begins */
+const uint64_t *programs; /* of each message the address of its program, and that of the program's literals */
+const uint8_t *topic_ids;    /* of 16 bytes each, ascending */
+const uint8_t *topic_texts;  /* what is written behind each of them */
+const int64_t *topic_starts; /* where its text begins in `topic_texts`, and where the last one ends */
+const uint8_t *topic_is_internal;
+int64_t topics;
+const int64_t *first_section; /* by row, and behind the last row; NULL if there are no sections */
+const uint64_t *sections;     /* address of each decompressed section */
+const int64_t *section_sizes;
+uint8_t *scratch; /* for a section that the kernel decompresses */
+int64_t scratch_size;
+int64_t most_plain; /* limits of one message, as `Limits` has them: bytes that are decompressed in any case, */
+int64_t most_packed; /* records and headers beyond one for each byte, all of them */
+int64_t most_records;
+int64_t packed_ratio; /* times its size that a section may become without being counted: */
+int64_t expanded;     /* bytes that sections of the messages that were written became beyond that */
+const KernelSecretMarks *secrets; /* messages with records that may hold one are for Python; NULL if none are */
+int64_t packs_records; /* whether `records` fields are packed: their bytes in place of their records */
+KernelJsonHole *holes;
+int64_t hole_capacity;
+int64_t hole_count; /* of those that are filled */
+uint8_t *out;
+int64_t capacity;
+int64_t *ends; /* by row, as are the next two */
+uint8_t *codes;
+KernelJsonReport *reports;
+"""
+"""Messages, and where `kernel_json` writes them: `KernelJson` of kernel.h."""
 
-    _fields_ = [
-        (
-            name,
-            ctypes.c_int64
-            if name in ("rows", "begin", "topics", "capacity", "packed_ratio", "expanded", "packs_records",
-                        "hole_capacity", "hole_count")
-            or name.startswith(("most_", "scratch_"))
-            else ctypes.c_void_p,
-        )
-        for name in (
-            "frames", "sizes", "times", "rows", "begin", "programs", "topic_ids", "topic_texts", "topic_starts",
-            "topic_is_internal", "topics", "first_section", "sections", "section_sizes", "scratch", "scratch_size",
-            "most_plain", "most_packed", "most_records", "packed_ratio", "expanded", "secrets", "packs_records",
-            "holes", "hole_capacity", "hole_count", "out", "capacity", "ends", "codes", "reports",
-        )
-    ]  # fmt: skip
+
+class _JsonCall(ctypes.Structure):
+    """As `JSON`."""
+
+    _fields_ = structure_fields(JSON)
 
 
 class JsonMessages:
@@ -210,7 +234,7 @@ class JsonMessages:
         at, row = written.holes["at"][kept], row[kept]
         inserted = [text for number in kept.tolist() if (text := texts[number]) is not None]
         sizes = np.array([len(text) for text in inserted], np.int64)
-        total = int(sizes.sum() + (written.ends - written.starts)[sorted_unique(row)].sum())
+        total = int(sizes.sum() + (written.ends - written.starts)[unique(row)].sum())
         while self._filled + total > len(self.text):
             if not self._grow():
                 written.outcomes[row] = Outcome.CAREFUL
@@ -311,26 +335,9 @@ def section_view(address: int, size: int) -> memoryview:
 
 
 @cache
-def _json() -> Callable[..., int]:
-    return function("json", ctypes.c_void_p)
-
-
-@cache
-def _compressed_sections() -> Callable[..., int]:
-    number, address = ctypes.c_int64, ctypes.c_void_p
-    return function("compressed_sections", address, address, number, number, address, address, address, address)
-
-
-@cache
 def _memory_view() -> Callable[[int, int, int], memoryview]:
     parameters = ctypes.c_void_p, ctypes.c_ssize_t, ctypes.c_int
     found: Callable[[int, int, int], memoryview] = ctypes.PYFUNCTYPE(ctypes.py_object, *parameters)(
         ("PyMemoryView_FromMemory", ctypes.pythonapi)
     )
     return found
-
-
-@cache
-def _join() -> Callable[..., int]:
-    address = ctypes.c_void_p
-    return function("join", address, address, ctypes.c_int64, address)

@@ -15,6 +15,8 @@
 #define KERNEL_API __declspec(dllexport)
 #else
 #define KERNEL_API __attribute__((visibility("default")))
+#endif
+
 /* What a reader of a message wants to know besides: `json_messages.REPORT` in Python, which says more. */
 typedef struct {
   REPORT_FIELDS
@@ -28,54 +30,21 @@ typedef struct {
 } KernelSecretMark;
 
 typedef struct {
-  const uint8_t *sets;  /* by the lowest five bits of three bytes: the set of marks that may be there, 0 for none */
-  const int64_t *first; /* by set, the first of its members, and where the last one ends */
-  const KernelSecretMark *members;
-  const uint8_t *text; /* of marks, in small letters; 0 is any byte */
+  SECRET_MARKS_FIELDS
 } KernelSecretMarks;
 
 enum { SCOPE };
 
 /* A place in the text of a message where Python inserts what a field holds: `json_messages.HOLE`, which says more. */
 typedef struct {
-  int64_t row, at, column, address, size;
+  HOLE_FIELDS
   int64_t names[SCOPE_NAMES]; /* address of the last field of each name, */
   int64_t name_sizes[SCOPE_NAMES]; /* and its size; -1 for null, and where there is none */
 } KernelJsonHole;
 
-/* Messages, and where `kernel_json` writes them. `kernel/json_messages.py` has the same. */
+/* `JSON` of `kernel/json_messages.py`. */
 typedef struct {
-  const uint64_t *frames; /* address of each frame */
-  const int64_t *sizes;
-  const int64_t *times;
-  int64_t rows;
-  int64_t begin;            /* offset in a frame at which its layout begins */
-  const uint64_t *programs; /* of each message the address of its program, and that of the program's literals */
-  const uint8_t *topic_ids;    /* of 16 bytes each, ascending */
-  const uint8_t *topic_texts;  /* what is written behind each of them */
-  const int64_t *topic_starts; /* where its text begins in `topic_texts`, and where the last one ends */
-  const uint8_t *topic_is_internal;
-  int64_t topics;
-  const int64_t *first_section; /* by row, and behind the last row; NULL if there are no sections */
-  const uint64_t *sections;     /* address of each decompressed section */
-  const int64_t *section_sizes;
-  uint8_t *scratch; /* for a section that the kernel decompresses */
-  int64_t scratch_size;
-  int64_t most_plain; /* limits of one message, as `Limits` has them: bytes that are decompressed in any case, */
-  int64_t most_packed; /* records and headers beyond one for each byte, all of them */
-  int64_t most_records;
-  int64_t packed_ratio; /* times its size that a section may become without being counted: */
-  int64_t expanded;     /* bytes that sections of the messages that were written became beyond that */
-  const KernelSecretMarks *secrets; /* messages with records that may hold one are for the careful way; NULL if none are */
-  int64_t packs_records; /* whether `records` fields are packed: their bytes in place of their records */
-  KernelJsonHole *holes;
-  int64_t hole_capacity;
-  int64_t hole_count; /* of those that are filled */
-  uint8_t *out;
-  int64_t capacity;
-  int64_t *ends; /* by row, as are the next two */
-  uint8_t *codes;
-  KernelJsonReport *reports;
+  JSON_FIELDS
 } KernelJson;
 
 /* Returns the row for which there was no room, or `rows`. */
@@ -85,33 +54,15 @@ KERNEL_API int64_t kernel_compressed_sections(const uint64_t *fields, const int6
                                               int64_t capacity, int64_t *field, int64_t *codec, uint64_t *address,
                                               int64_t *section_size);
 
-#endif
-
 KERNEL_API int64_t kernel_contain(const uint64_t *frames, const int64_t *sizes, int64_t rows, const uint8_t *marks,
                                   const int64_t *lengths, const int64_t *anchors, int64_t count, uint8_t *found);
 
 KERNEL_API int64_t kernel_may_hold_secrets(const uint64_t *pieces, const int64_t *sizes, int64_t count,
                                            const KernelSecretMarks *marks, uint8_t *found);
 
-/* Rows of exchanges as columns, and where their lines are written. `cli/render/lines.py` has the same. */
+/* `LINES` of `cli/render/lines.py`. */
 typedef struct {
-  int64_t rows;
-  const int64_t *numbers; /* by row, as are the columns below */
-  const int64_t *times;   /* nanoseconds since the capture began */
-  const int64_t *connections;
-  const int64_t *apis; /* numbers of texts, which are as wide as their column */
-  const int64_t *versions;
-  const int64_t *ids;
-  const int64_t *request_sizes; /* -1 for none */
-  const int64_t *response_sizes;
-  const int64_t *latencies; /* nanoseconds, INT64_MIN for none */
-  const int64_t *infos;     /* numbers of texts */
-  const uint8_t *texts;
-  int64_t texts_size;
-  const int64_t *starts; /* where each text begins, and where the last one ends */
-  int64_t count;         /* of texts */
-  uint8_t *out;
-  int64_t capacity;
+  LINES_FIELDS
 } KernelLines;
 
 KERNEL_API int64_t kernel_lines(const KernelLines *call);
@@ -126,34 +77,9 @@ KERNEL_API int64_t kernel_have_other_checksums(const uint64_t *fields, const int
 KERNEL_API int64_t kernel_count_records(const uint8_t *data, int64_t size, const int64_t *starts, const int64_t *ends,
                                         int64_t fields, int64_t *counts, uint8_t *codecs);
 
-/* Frames of one layout, and the columns into which `kernel_shred` reads them. `kernel/shredding.py` has the same. */
+/* `SHRED` of `kernel/shredding.py`. */
 typedef struct {
-  const uint64_t *frames; /* address of each frame */
-  const int64_t *sizes;
-  int64_t rows;
-  int64_t begin; /* offset in a frame at which its layout begins */
-  const int32_t *program;
-  int64_t columns;
-  int64_t capacity;      /* values of each column of which some are kept */
-  const uint8_t *wanted; /* by column, as are the next three */
-  int64_t *base;         /* place of its first value in `values`, `positions`, `in_row` */
-  int64_t *counts;       /* of its values */
-  int64_t *saved;        /* the same before the row that is being read */
-  int64_t *values;
-  int64_t *positions; /* offsets in the frame: of a text, bytes or records, where the content begins */
-  int32_t *in_row;
-  uint8_t *keys;
-  int64_t key_capacity;
-  int64_t *key_ends; /* by row, as are the next three */
-  uint8_t *errors;
-  int64_t *error_at;
-  uint8_t *unclean; /* whether a field that is to be checked is not what it should be */
-  /* NULL, or by row the first of its pieces and the one behind its last; none of a frame that is in one piece. A frame
-   * in pieces has room for all of its bytes, to which those are copied that are read. */
-  const int64_t *first_piece;
-  const int64_t *stop_piece;
-  const uint64_t *pieces; /* address of each */
-  const int64_t *piece_sizes;
+  SHRED_FIELDS
 } KernelShred;
 
 /* Returns the row for which there was no room, or `rows`. */
@@ -199,34 +125,17 @@ KERNEL_API int64_t kernel_tcp_headers(const uint8_t *data, int64_t size, const i
 KERNEL_API int64_t kernel_find_pairs(const uint64_t *keys, const int64_t *places, int64_t rows, const int32_t *table,
                                      int64_t mask, const uint64_t *entries, int64_t *found);
 
-/* A column of cells: `bulk/cell_lines.py` has the same. */
+/* `CELLS` of `bulk/cell_lines.py`. */
 typedef struct {
-  const uint8_t *before; /* what is written in front of each cell */
-  int64_t before_size;
-  const int64_t *values; /* numbers, or the numbers of texts */
-  const uint8_t *kinds;  /* 0 for an empty cell, 1 for a number, 2 for a text */
-  const uint8_t *text;   /* all texts, one behind the other, */
-  int64_t size;          /* their bytes, */
-  const int64_t *ends;   /* where each ends, */
-  int64_t texts;         /* and how many there are */
+  CELLS_FIELDS
 } KernelCells;
 
 KERNEL_API int64_t kernel_cell_lines(const KernelCells *columns, int64_t count, int64_t rows, uint8_t *out,
                                      int64_t capacity, int64_t *ends);
 
-/* Runs of streams, and the frames in them: `framing/fast_path.py` has the same. */
+/* `RUNS` of `framing/fast_path.py`. */
 typedef struct {
-  const uint64_t *memory; /* where the bytes of each run are, 0 of a gap */
-  const int64_t *starts;  /* stream offsets */
-  const int64_t *ends;
-  int64_t largest;      /* of the frames that are believed, with their prefixes */
-  int64_t directions;   /* each has runs up to before its `highs`, and is followed from an offset in one of them on: */
-  const int64_t *highs; /* there is one before each of them at least */
-  int64_t *rows;
-  int64_t *offsets;
-  int64_t *frames; /* of each the run in which it begins, its offset and size, and the run behind its last one */
-  int64_t capacity;
-  int64_t count;
+  RUNS_FIELDS
 } KernelRuns;
 
 KERNEL_API int64_t kernel_frames(KernelRuns *runs);

@@ -3,14 +3,14 @@
 Invariant: it says what `mark in frame` does for any of them.
 """
 
-import ctypes
-from collections.abc import Callable, Mapping
-from functools import cache
+from collections.abc import Mapping
 
 import numpy as np
 
 from dissector.core.arrays import Bool, Int64, UInt8, UInt64
-from dissector.core.kernel import function
+from dissector.core.kernel import kernel_function
+
+_contain = kernel_function("contain", "PPqPPPqP")
 
 
 class Marks:
@@ -30,9 +30,3 @@ class Marks:
             self._lengths.ctypes.data, self._anchors.ctypes.data, len(self._lengths), found.ctypes.data,
         )  # fmt: skip
         return found
-
-
-@cache
-def _contain() -> Callable[..., int]:
-    number, address = ctypes.c_int64, ctypes.c_void_p
-    return function("contain", address, address, number, address, address, address, number, address)

@@ -4,7 +4,7 @@ Invariant: it says yes of all bytes in which `embedded.record_secrets` finds one
 """
 
 import ctypes
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import cache
 from itertools import product
 from math import prod
@@ -13,21 +13,29 @@ from typing import Final
 import numpy as np
 
 from dissector.core.arrays import Bool, Int64, UInt8, UInt64
-from dissector.core.kernel import function
+from dissector.core.kernel import kernel_function, structure_fields
 from dissector.protocol.embedded.secret_names import MARKS, WORDS
 
+_may_hold = kernel_function("may_hold_secrets", "PPqPP")
 _BITS: Final = 5
 _LOWEST: Final = (1 << _BITS) - 1
 _ANY: Final = range(_LOWEST + 1)
 _WINDOW: Final = 4
 _OFTEN: Final = dict(zip("etaoinsrhldcumfpgwybvkxjqz", range(26, 0, -1), strict=True))
 """How often a letter is met in texts, the greatest first."""
+SECRET_MARKS: Final = """
+const uint8_t *sets;  /* by the lowest five bits of three bytes: the set of marks that may be there, 0 for none */
+const int64_t *first; /* by set, the first of its members, and where the last one ends */
+const KernelSecretMark *members;
+const uint8_t *text; /* of marks, in small letters; 0 is any byte */
+"""
+"""What names of secrets contain: `KernelSecretMarks` of kernel.h."""
 
 
 class _Call(ctypes.Structure):
-    """`KernelSecretMarks` of kernel.h."""
+    """As `SECRET_MARKS`."""
 
-    _fields_ = [(name, ctypes.c_void_p) for name in ("sets", "first", "members", "text")]
+    _fields_ = structure_fields(SECRET_MARKS)
 
 
 class SecretMarks:
@@ -79,9 +87,3 @@ def _folded(byte: int) -> Sequence[int]:
 def secret_marks() -> SecretMarks:
     """The marks of all names."""
     return SecretMarks()
-
-
-@cache
-def _may_hold() -> Callable[..., int]:
-    number, address = ctypes.c_int64, ctypes.c_void_p
-    return function("may_hold_secrets", address, address, number, address, address)

@@ -12,12 +12,19 @@ from typing import Any, Final
 PACKAGE: Final = Path(__file__).parents[2]
 HEADER: Final = Path(__file__).with_name("shared.h")
 SOURCES: Final = (
-    "exchange/listing.py", "protocol/codec/json_program.py", "protocol/codec/plan.py", "protocol/codec/program.py",
-    "protocol/kernel/json_messages.py", "protocol/kernel/shredding.py", "protocol/records/batch.py",
-    "protocol/records/columns.py", "protocol/records/compression.py", "protocol/records/entries.py",
-    "protocol/records/legacy.py", "protocol/schema/field_enums.py",
+    "bulk/cell_lines.py", "cli/render/lines.py", "exchange/listing.py", "framing/fast_path.py",
+    "protocol/codec/json_program.py", "protocol/codec/plan.py", "protocol/codec/program.py",
+    "protocol/kernel/json_messages.py", "protocol/kernel/secret_marks.py", "protocol/kernel/shredding.py",
+    "protocol/records/batch.py", "protocol/records/columns.py", "protocol/records/compression.py",
+    "protocol/records/entries.py", "protocol/records/legacy.py", "protocol/schema/field_enums.py",
 )  # fmt: skip
 """What is parsed; make compiles after an edit of one."""
+STRUCTURES: Final = {
+    "CELLS": "bulk/cell_lines.py", "JSON": "protocol/kernel/json_messages.py", "LINES": "cli/render/lines.py",
+    "RUNS": "framing/fast_path.py", "SECRET_MARKS": "protocol/kernel/secret_marks.py",
+    "SHRED": "protocol/kernel/shredding.py",
+}  # fmt: skip
+"""Members of structures, by the name that their text has in its module; see `core.kernel.structure_fields`."""
 _TITLE: Final = "/* What Python has, too: made by shared.py, which names the modules. */"
 
 
@@ -72,7 +79,10 @@ def header() -> str:
         f"#define CODEC_NAMES {texts} /* by number */",
         f"#define ENTRY_FIELDS int64_t {', '.join(records.listed('ENTRY'))};",
         f"#define REPORT_FIELDS int64_t {', '.join(messages.listed('REPORT'))};",
+        f"#define HOLE_FIELDS int64_t {', '.join(messages.listed('HOLE'))};",
     ]
+    for name, path in STRUCTURES.items():
+        lines.append(f"#define {name}_FIELDS {' '.join(_Module(path).literal(name).split())}")
     return "\n".join((_TITLE, "#ifndef SHARED_H", "#define SHARED_H", "", *lines, "", "#endif", ""))
 
 

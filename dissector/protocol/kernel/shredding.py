@@ -9,18 +9,19 @@ wrong with it.
 """
 
 import ctypes
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import IntEnum
-from functools import cache
 from typing import Final, NamedTuple
 
 import numpy as np
 
 from dissector.core.arrays import Int32, Int64, UInt8, UInt64
-from dissector.core.kernel import function
+from dissector.core.kernel import kernel_function, structure_fields
 from dissector.protocol.codec.program import Program, Wanted
 
+_shred = kernel_function("shred", "P")
+_number_keys = kernel_function("number_keys", "PPPqPiPP")
 MOST_VALUES: Final = 1 << 22
 """Of all columns together: 80 MiB."""
 MOST_KEY_BYTES: Final = 1 << 22
@@ -104,17 +105,41 @@ class KeyNumbers(NamedTuple):
     """The first row of each number."""
 
 
-class KernelShred(ctypes.Structure):
-    """The same in kernel.h."""
+SHRED: Final = """
+const uint64_t *frames; /* address of each frame */
+const int64_t *sizes;
+int64_t rows;
+int64_t begin; /* offset in a frame at which its layout begins */
+const int32_t *program;
+int64_t columns;
+int64_t capacity;      /* values of each column of which some are kept */
+const uint8_t *wanted; /* by column, as are the next three */
+int64_t *base;         /* place of its first value in `values`, `positions`, `in_row` */
+int64_t *counts;       /* of its values */
+int64_t *saved;        /* the same before the row that is being read */
+int64_t *values;
+int64_t *positions; /* offsets in the frame: of a text, bytes or records, where the content begins */
+int32_t *in_row;
+uint8_t *keys;
+int64_t key_capacity;
+int64_t *key_ends; /* by row, as are the next three */
+uint8_t *errors;
+int64_t *error_at;
+uint8_t *unclean; /* whether a field that is to be checked is not what it should be */
+/* NULL, or by row the first of its pieces and the one behind its last; none of a frame that is in one piece. A frame
+ * in pieces has room for all of its bytes, to which those are copied that are read. */
+const int64_t *first_piece;
+const int64_t *stop_piece;
+const uint64_t *pieces; /* address of each */
+const int64_t *piece_sizes;
+"""
+"""Frames of one layout, and the columns into which `kernel_shred` reads them: `KernelShred` of kernel.h."""
 
-    _fields_ = [
-        (name, ctypes.c_int64 if name in ("rows", "begin", "columns", "capacity", "key_capacity") else ctypes.c_void_p)
-        for name in (
-            "frames", "sizes", "rows", "begin", "program", "columns", "capacity", "wanted", "base", "counts",
-            "saved", "values", "positions", "in_row", "keys", "key_capacity", "key_ends", "errors", "error_at",
-            "unclean", "first_piece", "stop_piece", "pieces", "piece_sizes",
-        )
-    ]  # fmt: skip
+
+class KernelShred(ctypes.Structure):
+    """As `SHRED`."""
+
+    _fields_ = structure_fields(SHRED)
 
 
 @dataclass(slots=True)
@@ -274,15 +299,3 @@ def _numbered(data: int, ends: int, errors: int, rows: int) -> tuple[Int32, Int3
     first_at = slots + rows
     different = _number_keys()(data, ends, errors, rows, at, bits, at + width * slots, at + width * first_at)
     return memory[slots:first_at], memory[first_at : first_at + different]
-
-
-@cache
-def _shred() -> Callable[..., int]:
-    return function("shred", ctypes.c_void_p)
-
-
-@cache
-def _number_keys() -> Callable[..., int]:
-    address = ctypes.c_void_p
-    number = ctypes.c_int64
-    return function("number_keys", address, address, address, number, address, ctypes.c_int32, address, address)

@@ -27,8 +27,9 @@ from dissector.protocol.records.columns import (
     BatchError,
     Entries,
     RecordColumns,
-    record_functions,
+    read_entries,
     split_fields,
+    split_records,
 )
 from dissector.protocol.records.compression import DecompressionBudget, DecompressionError
 from dissector.protocol.records.entries import RecordsEntryKind
@@ -91,7 +92,7 @@ class RecordReader:
         place = np.array([edges[0], -1], np.int64)
         fields = starts.ctypes.data, ends.ctypes.data, int(edges[-1]), place.ctypes.data
         into = self._entries.ctypes.data, len(self._entries), NO_LIMIT
-        split = record_functions().split(data.ctypes.data, len(data), *fields, *into)
+        split = split_records()(data.ctypes.data, len(data), *fields, *into)
         if split < 0:
             raise ValueError(f"field {place[0]} is not inside the data")
         done = int(np.searchsorted(edges, place[0], side="right")) - 1
@@ -170,7 +171,7 @@ class RecordReader:
         records = self._records.ctypes.data, self._records.shape[1]
         headers = self._headers.ctypes.data, self._headers.shape[1]
         where = data.ctypes.data, len(data), entries.ctypes.data, first, end, most_headers
-        return record_functions().read(*where, *records, *headers, self._filled.ctypes.data)
+        return read_entries()(*where, *records, *headers, self._filled.ctypes.data)
 
     def _grow(self, entry: Any) -> None:
         """Make room for a batch that has more records or headers than the tables can have."""

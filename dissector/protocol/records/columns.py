@@ -3,19 +3,21 @@
 The layouts of `ENTRY` and of the columns are those of `kernel/records.c`.
 """
 
-from collections.abc import Callable, Iterator
-from ctypes import c_int64, c_void_p
+from collections.abc import Iterator
 from enum import IntEnum
-from functools import cache
 from typing import Any, Final, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from dissector.core.arrays import Bool, Int64, UInt8
-from dissector.core.kernel import function
+from dissector.core.kernel import kernel_function
 from dissector.protocol.records.entries import LEAST_RECORD, RecordsEntryKind
 
+split_records = kernel_function("split_records", "PqPPqPPqq")
+open_sections = kernel_function("open_sections", "PqPqqPqP")
+read_entries = kernel_function("read_records", "PqPqqqPqPqP")
+_check_batches = kernel_function("check_batches", "PqPqP")
 KINDS: Final = (
     RecordsEntryKind.BATCH, RecordsEntryKind.MESSAGE, RecordsEntryKind.TRUNCATED, RecordsEntryKind.UNKNOWN,
 )  # fmt: skip
@@ -92,7 +94,7 @@ def split_fields(
     place = np.array([fields.start, -1], np.int64)
     where = data.ctypes.data, len(data), starts.ctypes.data, ends.ctypes.data, fields.stop, place.ctypes.data
     while place[0] < fields.stop:
-        found = record_functions().split(*where, into.ctypes.data, len(into), most_bytes)
+        found = split_records()(*where, into.ctypes.data, len(into), most_bytes)
         if found < 0:
             raise ValueError(f"field {place[0]} is not inside the data")
         yield into[:found]
@@ -125,7 +127,7 @@ def section_columns(
     for room in (count, len(data) // 2):  # none can have more
         headers = np.empty((HEADER_COLUMNS, room), np.int64)
         where = source.ctypes.data, len(data), entry.ctypes.data, 0, 1, most_headers, records.ctypes.data, count
-        if record_functions().read(*where, headers.ctypes.data, room, filled.ctypes.data):
+        if read_entries()(*where, headers.ctypes.data, room, filled.ctypes.data):
             break
     return None if entry.view(ENTRY)[0]["error"] else SectionColumns(records, headers[:, : filled[1]])
 
@@ -135,30 +137,7 @@ def valid_checksums(data: UInt8, entries: Entries) -> Bool:
 
     Raises `ValueError` if one is not inside the data."""
     valid = np.zeros(len(entries), np.uint8)
-    checked = record_functions().check(
-        data.ctypes.data, len(data), entries.ctypes.data, len(entries), valid.ctypes.data
-    )
+    checked = _check_batches()(data.ctypes.data, len(data), entries.ctypes.data, len(entries), valid.ctypes.data)
     if checked < len(entries):
         raise ValueError(f"entry {checked} is not inside the data")
     return valid.view(np.bool_)
-
-
-class RecordFunctions(NamedTuple):
-    """Functions of `kernel.h`."""
-
-    split: Callable[..., int]
-    open: Callable[..., int]
-    check: Callable[..., int]
-    read: Callable[..., int]
-
-
-@cache
-def record_functions() -> RecordFunctions:
-    where, entries = (c_void_p, c_int64), c_void_p
-    fields, place, table = (c_void_p, c_void_p, c_int64), c_void_p, (c_void_p, c_int64)
-    return RecordFunctions(
-        function("split_records", *where, *fields, place, entries, c_int64, c_int64),
-        function("open_sections", *where, entries, c_int64, c_int64, *where, c_void_p),
-        function("check_batches", *where, entries, c_int64, c_void_p),
-        function("read_records", *where, entries, c_int64, c_int64, c_int64, *table, *table, c_void_p),
-    )

@@ -4,19 +4,17 @@ Invariant: `count_at` gives for each of its fields what `count_records` gives (a
 """
 
 import struct
-from collections.abc import Callable
-from ctypes import c_int64, c_void_p
-from functools import cache
 from typing import Final, NamedTuple
 
 import numpy as np
 
 from dissector.core.arrays import Int64, UInt8, UInt64
-from dissector.core.kernel import function
+from dissector.core.kernel import kernel_function
 from dissector.protocol.records.compression import CODEC_MASK, codec_name
 from dissector.protocol.records.entries import RecordsEntryKind, is_one_batch, split_entries
 from dissector.protocol.records.legacy import ATTRIBUTES_AT as OF_MESSAGE
 
+_kernel = kernel_function("count_records", "PqPPqPP")
 OF_BATCH: Final = 22
 """Offset of the lower byte of a batch's attributes."""
 COUNT: Final = struct.Struct(">i")
@@ -65,11 +63,6 @@ def count_at(addresses: UInt64, sizes: Int64) -> RecordCounts:
         arrays = starts.ctypes.data, ends.ctypes.data, len(sizes), counts.records.ctypes.data, counts.codecs.ctypes.data
         _kernel()(first, int(ends.max()), *arrays)
     return counts
-
-
-@cache
-def _kernel() -> Callable[..., int]:
-    return function("count_records", c_void_p, c_int64, c_void_p, c_void_p, c_int64, c_void_p, c_void_p)
 
 
 def codec_names(bits: int) -> set[str]:

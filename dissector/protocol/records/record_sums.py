@@ -10,9 +10,6 @@ Invariants, held by tests:
 """
 
 import os
-from collections.abc import Callable
-from ctypes import c_int64, c_void_p
-from functools import cache
 from typing import Any, Final
 
 import numpy as np
@@ -20,11 +17,12 @@ import numpy.typing as npt
 
 from dissector.core import limits
 from dissector.core.arrays import UInt8
-from dissector.core.kernel import function
+from dissector.core.kernel import kernel_function
 from dissector.protocol.records.columns import BatchError, Entries, column
 from dissector.protocol.records.entries import LEAST_RECORD
 from dissector.protocol.records.whole_frames import HEADER, OpenedSections
 
+_sum_records = kernel_function("sum_records", "PqPqPP")
 RECORD_SUM: Final = np.dtype([("records", np.uint64), ("keyed", np.uint64), ("keyed_count", np.uint64)])
 """Of a batch: the sum over its records, the sum over those with a key, and how many these are. It is `KernelRecordSum`
 in C."""
@@ -68,8 +66,3 @@ def _sum(data: UInt8, batches: Entries, sums: Sums, key: UInt8) -> None:
     _sum_records()(
         data.ctypes.data, len(data), batches.ctypes.data, len(batches), key.ctypes.data, sums.ctypes.data
     )  # fmt: skip
-
-
-@cache
-def _sum_records() -> Callable[..., int]:
-    return function("sum_records", c_void_p, c_int64, c_void_p, c_int64, c_void_p, c_void_p)

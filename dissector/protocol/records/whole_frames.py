@@ -12,7 +12,7 @@ import numpy as np
 from dissector.core.arrays import Bool, Int64, UInt8
 from dissector.core.limits import Limits
 from dissector.protocol.records.batch import Batch
-from dissector.protocol.records.columns import KINDS, Entries, column, record_functions
+from dissector.protocol.records.columns import KINDS, Entries, column, open_sections
 from dissector.protocol.records.compression import DecompressionError
 from dissector.protocol.records.entries import RecordsEntryKind
 from dissector.protocol.records.to_json import frame_budget
@@ -36,7 +36,7 @@ class OpenedSections:
         """Open the sections of entries; return how many are open, or no batches."""
         filled, at = ctypes.c_int64(0), 0
         while at < len(entries):
-            at = record_functions().open(
+            at = open_sections()(
                 data.ctypes.data, len(data), entries.ctypes.data, at, len(entries), self.data.ctypes.data,
                 len(self.data), ctypes.addressof(filled),
             )  # fmt: skip

@@ -14,6 +14,7 @@ from typing import Final
 import orjson
 
 from dissector.core import limits
+from dissector.core.text import os_reason
 from dissector.records.values.opened import UnreadableError
 from dissector.records.values.schema_reference import SchemaKey
 from dissector.records.values.schemas import AVRO_SCHEMA, DESCRIPTORS, JSON_SCHEMA, PROTOBUF_TEXT, SchemaText
@@ -59,7 +60,7 @@ class SchemaFolder:
             with path.open("rb") as file:
                 return file.read(self._most + 1)
         except OSError as error:
-            raise UnreadableError(f"{path.name}: {(error.strerror or str(error)).lower()}") from None
+            raise UnreadableError(f"{path.name}: {os_reason(error)}") from None
 
     def _imports(self, content: bytes, seen: set[str]) -> Iterator[SchemaText]:
         """Yield the `.proto` files of the folder that one imports, each before those that import it."""

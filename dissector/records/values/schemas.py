@@ -14,6 +14,7 @@ from typing import Final, NamedTuple, Protocol
 import orjson
 
 from dissector.core import limits
+from dissector.core.text import os_reason
 from dissector.records.values.avro import AvroSchema, parse_avro
 from dissector.records.values.opened import UnreadableError
 from dissector.records.values.opener import ValueOpener
@@ -168,7 +169,7 @@ def _source(location: str, bounds: limits.Limits) -> SchemaSource:
     try:
         folder = SchemaFolder(location, bounds)
     except OSError as error:
-        raise SchemaLocationError(f"{location}: {(error.strerror or str(error)).lower()}") from None
+        raise SchemaLocationError(f"{location}: {os_reason(error)}") from None
     if not len(folder):
         raise SchemaLocationError(
             f"{location}: no schema in it (7.avsc, orders-value.proto, 7.desc, orders-value.json)"
