@@ -12,7 +12,7 @@ import numpy as np
 
 from dissector.core.arrays import Bool
 from dissector.core.batches import NEVER
-from dissector.core.columns import tuples
+from dissector.core.columns import is_in, tuples
 from dissector.core.finding import Severity
 from dissector.core.text import counted, duration
 from dissector.findings.explanation import Explanation
@@ -58,7 +58,7 @@ class WaitingRequests(Extractor):
     def examine_rows(self, rows: ExaminedRows) -> None:
         """Observe them, but for those that may wait on purpose."""
         some = rows.unanswered
-        some = some.where(~np.isin(some.api_key, list(WAITING)))
+        some = some.where(~is_in(some.api_key, np.array(sorted(WAITING))))
         ends: dict[int, _OpenEnd] = {}
         columns = some.row, some.connection, some.packet, some.request_start, some.request_ns
         for row, connection, packet, start, request_ns in tuples(*columns):
