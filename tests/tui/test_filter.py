@@ -13,6 +13,7 @@ from dissector.capture_session import Capture
 from dissector.filter import Filter
 from dissector.filter.selection import SelectedRows
 from tests.conftest import PCAPS
+from tests.tui import textual_for_tests
 from tests.tui.main_driver import JAVA, Halting, Screen, opened, to
 from tui.app import KDissectApp
 from tui.messages import ApplyFilter
@@ -197,15 +198,16 @@ async def test_f_follows_the_connection_and_comes_back() -> None:
 
 
 async def test_an_empty_result_is_shown_and_no_key_fails() -> None:
-    async with opened(JAVA) as screen:
-        screen.main.filter.apply("api == Vote")
-        await screen.settle()
-        assert "✔ 0 of" in screen.text("#filter-state")
-        await screen.press(
-            "j", "k", "G", "g", "r", "e", "f7", "T", "t", "z", "escape", "right_square_bracket", "f", "M"
-        )
-        await screen.press("escape")
-        assert len(shown(screen)) == len(screen.main.capture)
+    with textual_for_tests.drawn_after_each_change():
+        async with opened(JAVA) as screen:
+            screen.main.filter.apply("api == Vote")
+            await screen.settle()
+            assert "✔ 0 of" in screen.text("#filter-state")
+            await screen.press(
+                "j", "k", "G", "g", "r", "e", "f7", "T", "t", "z", "escape", "right_square_bracket", "f", "M"
+            )
+            await screen.press("escape")
+            assert len(shown(screen)) == len(screen.main.capture)
 
 
 class Stepping(Capture):
