@@ -1,4 +1,5 @@
-"""Tables that Spark wrote are what `show` prints, row by row; and the same whatever happened on the way."""
+"""Tables are what `show` prints, row by row, whoever wrote them; and those of Spark the same whatever happened on the
+way. In `make test` processes of this machine write them: Spark's code is imported, and runs in `make spark`."""
 
 import json
 import random
@@ -6,6 +7,8 @@ import signal
 import subprocess
 import sys
 from collections import Counter, defaultdict
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -21,6 +24,7 @@ from pyspark.sql import SparkSession
 from dissector.capture_session import Capture
 from dissector.pipeline.cell_json import MAX_BYTES
 from dissector.pipeline.ingest import IngestResult
+from dissector.pipeline.ingest_here import ingest_here
 from dissector.pipeline.ingest_on_spark import ingest_on_spark
 from dissector.pipeline.partition_rows import WriteOptions
 from dissector.tables.arrow_types import TIMES
@@ -39,20 +43,25 @@ OF_KAFKA = [*LOGS, *(path for path in INDEXES if path.suffix != ".txnindex")]
 
 
 class Made(NamedTuple):
-    """A session, and a folder of tables with the files that they are of."""
+    """What ingests files into a folder, and a folder of tables with the files that they are of."""
 
-    spark: SparkSession
+    ingest: Callable[[list[Path], Path], IngestResult]
     folder: Path
     files: list[Path]
     outcome: IngestResult
 
 
-@pytest.fixture(scope="module")
-def made(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Made:
+@pytest.fixture(scope="module", params=["processes", pytest.param("spark", marks=pytest.mark.spark)])
+def made(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Made:
     """Captures that differ, and files of Kafka's own, in one run."""
+    ingest = in_processes if request.param == "processes" else partial(ingested, request.getfixturevalue("spark"))
     folder = tmp_path_factory.mktemp("made") / "tables"
     files = [*RECORDED, *OF_KAFKA]
-    return Made(spark, folder, files, ingested(spark, files, folder))
+    return Made(ingest, folder, files, ingest(files, folder))
+
+
+def in_processes(files: list[Path], folder: Path) -> IngestResult:
+    return ingest_here([str(file) for file in files], str(folder), WriteOptions(), parts=3)
 
 
 def ingested(spark: SparkSession, files: list[Path], folder: Path, **how: Any) -> IngestResult:
@@ -73,7 +82,7 @@ def test_many_files_at_once_are_what_show_prints(made: Made) -> None:
 
 
 def test_every_row_of_every_table_comes_back_from_parquet(made: Made) -> None:
-    """As the parts made it, without Spark."""
+    """As parts make it one after the other."""
     there, expected = read(made.folder), tables(made.files, parts=3)
     for name in FACT_TABLES:
         assert Counter(map(plain, there[name])) == Counter(map(plain, expected[name])), name
@@ -116,7 +125,7 @@ def test_the_same_under_other_names_and_in_another_order_is_known(made: Made, tm
     copies = [tmp_path / f"{number}.copy" for number in range(len(RECORDED))]
     for copy, file in zip(copies, random.Random(1).sample(RECORDED, len(RECORDED)), strict=True):
         copy.symlink_to(file)
-    outcome = ingested(made.spark, copies, made.folder)
+    outcome = made.ingest(copies, made.folder)
     assert (outcome.read, sorted(outcome.already_ingested)) == (0, sorted(map(str, copies)))
     assert contents(made.folder) == before
 

@@ -1,10 +1,14 @@
 """Each test has another folder for configuration and state. Only a few tests that draw screens run in `make check`."""
 
 import inspect
+from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Final
 
 import pytest
+import pytest_asyncio
+
+from tests.tui.shared_screens import SharedScreens
 
 QUICK: Final = ("test_main_screen", "test_history")
 """Files whose screens are drawn in `make check`."""
@@ -27,3 +31,11 @@ def folders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("XDG_CONFIG_HOME", str(home / "config"))
     monkeypatch.setenv("XDG_STATE_HOME", str(home / "state"))
     return home
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def shared() -> AsyncIterator[SharedScreens]:
+    """Screens that the tests of a module share."""
+    screens = SharedScreens()
+    yield screens
+    await screens.close()

@@ -14,6 +14,7 @@ from dissector.capture import CaptureError
 from dissector.capture_session import Capture
 from tests.conftest import PCAPS
 from tests.tui.main_driver import JAVA, Screen, opened
+from tests.tui.shared_screens import SharedScreens
 from tests.tui.test_settings import written
 from tui.app import KDissectApp
 from tui.feature import FIRST, ORDER
@@ -106,8 +107,8 @@ async def test_help_is_in_groups_in_two_columns_where_there_is_room_and_closes()
             assert isinstance(screen.pilot.app.screen, MainScreen)
 
 
-async def test_help_begins_with_the_ten_keys_that_matter_and_has_each_key_once() -> None:
-    async with opened(JAVA) as screen:
+async def test_help_begins_with_the_ten_keys_that_matter_and_has_each_key_once(shared: SharedScreens) -> None:
+    async with shared.opened(JAVA) as screen:
         keys = keys_of(screen.main)
         assert next(iter(keys)) == START
         assert len(keys[START]) == len(FIRST) == 10
@@ -116,8 +117,8 @@ async def test_help_begins_with_the_ten_keys_that_matter_and_has_each_key_once()
         assert len(every) == len(set(every))
 
 
-async def test_the_palette_is_grouped_and_names_no_key_twice() -> None:
-    async with opened(JAVA) as screen:
+async def test_the_palette_is_grouped_and_names_no_key_twice(shared: SharedScreens) -> None:
+    async with shared.opened(JAVA) as screen:
         titles = [command.title for command in screen.pilot.app.get_system_commands(screen.main)]
         groups = [title.partition(": ")[0] for title in titles]
         assert [group for group in dict.fromkeys(groups) if group in ORDER] == [g for g in ORDER if g in groups]
@@ -178,8 +179,8 @@ async def test_the_palette_finds_words_before_letters_and_what_a_command_does(ty
         assert first in str(best.text)
 
 
-async def test_the_palette_shows_and_hides_columns() -> None:
-    async with opened(JAVA) as screen:
+async def test_the_palette_shows_and_hides_columns(shared: SharedScreens) -> None:
+    async with shared.opened(JAVA) as screen:
         shown = [column.name for column in screen.list.columns()]
         screen.main.list_appearance.toggle_column("Client")
         assert [column.name for column in screen.list.columns()] == [name for name in shown if name != "Client"]

@@ -9,6 +9,7 @@ from textual.widgets import OptionList
 from tests.conftest import PCAPS
 from tests.traffic import Turn, capture_of, conversation, request, response
 from tests.tui.main_driver import JAVA, Screen, opened, to
+from tests.tui.shared_screens import SharedScreens
 from tui.clipboard_formats import LONGEST
 from tui.screens.dialog import Menu
 
@@ -28,8 +29,8 @@ async def at_topic_name(screen: Screen) -> None:
     await screen.settle()
 
 
-async def test_each_letter_copies_its_form_of_the_field() -> None:
-    async with opened(JAVA) as screen:
+async def test_each_letter_copies_its_form_of_the_field(shared: SharedScreens) -> None:
+    async with shared.opened(JAVA) as screen:
         await at_topic_name(screen)
         name = b"java-orders"
         assert await copied(screen, "f") == "request.body.topics.name"
@@ -43,8 +44,8 @@ async def test_each_letter_copies_its_form_of_the_field() -> None:
         assert command == ["kdissect", "show", JAVA, "-Y", f"number == {screen.row + 1}"]
 
 
-async def test_without_a_field_the_message_is_copied() -> None:
-    async with opened(JAVA) as screen:
+async def test_without_a_field_the_message_is_copied(shared: SharedScreens) -> None:
+    async with shared.opened(JAVA) as screen:
         await to(screen, "CreateTopics")
         request = screen.main.model.exchange.request
         assert request is not None
@@ -57,8 +58,8 @@ async def test_without_a_field_the_message_is_copied() -> None:
         assert await copied(screen, "f") == before
 
 
-async def test_the_menu_takes_keys_and_clicks_and_closes() -> None:
-    async with opened(JAVA) as screen:
+async def test_the_menu_takes_keys_and_clicks_and_closes(shared: SharedScreens) -> None:
+    async with shared.opened(JAVA) as screen:
         await at_topic_name(screen)
         await screen.pilot.press("y")
         await screen.pilot.pause()

@@ -12,14 +12,15 @@ from dissector.exchange.info_column import first_error
 from tests.cases import cases
 from tests.conftest import some_of
 from tests.tui.main_driver import JAVA, opened
+from tests.tui.shared_screens import SharedScreens
 from tui.row_colors import HUES, ColorBy
 from tui.theme import BACKGROUNDS, BRIGHT, CSS, DIM, OURS, PALETTES, TEXT_COLORS
 from tui.widgets.bytes_pane import BytesPane
 from tui.widgets.cell_list import CellList
 
 
-async def test_v_goes_through_the_colorings_and_the_legend_explains_each() -> None:
-    async with opened(JAVA) as screen:
+async def test_v_goes_through_the_colorings_and_the_legend_explains_each(shared: SharedScreens) -> None:
+    async with shared.opened(JAVA) as screen:
         legend = screen.main.query_one("#legend", Static)
         assert not legend.display
         seen = []
@@ -79,8 +80,8 @@ def test_each_hue_is_unlike_the_others(theme: Theme) -> None:
         assert sum((a - b) ** 2 for a, b in zip(one.rgb, other.rgb, strict=True)) > 900, (one.hex, other.hex)
 
 
-async def test_dimmed_text_keeps_enough_of_its_color() -> None:
-    async with opened(JAVA) as screen:
+async def test_dimmed_text_keeps_enough_of_its_color(shared: SharedScreens) -> None:
+    async with shared.opened(JAVA) as screen:
         colors = PALETTES[screen.pilot.app.theme]
         panel, foreground = Color.parse(colors["panel"]), Color.parse(colors["foreground"])
         strips = screen.pilot.app.screen._compositor.render_strips()

@@ -8,6 +8,7 @@ from textual.widgets import Input, OptionList, Static
 
 from tests.cases import cases
 from tests.tui.main_driver import JAVA, Screen, opened
+from tests.tui.shared_screens import SharedScreens
 from tui.command_line import CommandError, LineCommand, completions, of_names, run_line
 from tui.screens.command_dialog import CommandDialog
 from tui.screens.dialog import Menu
@@ -54,8 +55,8 @@ async def test_numbers_words_and_arguments_do_what_their_keys_do(tmp_path: Path)
         assert isinstance(screen.pilot.app.screen, OverviewScreen)
 
 
-async def test_what_is_hidden_or_missing_is_said() -> None:
-    async with opened(JAVA) as screen:
+async def test_what_is_hidden_or_missing_is_said(shared: SharedScreens) -> None:
+    async with shared.opened(JAVA) as screen:
         await typed(screen, "filter api == Fetch")
         await typed(screen, "1")
         assert not screen.main.go_to(0)
@@ -65,8 +66,8 @@ async def test_what_is_hidden_or_missing_is_said() -> None:
         assert any("there is no row 999,999" in words for words in said)
 
 
-async def test_words_are_completed_and_so_are_their_arguments() -> None:
-    async with opened(JAVA) as screen:
+async def test_words_are_completed_and_so_are_their_arguments(shared: SharedScreens) -> None:
+    async with shared.opened(JAVA) as screen:
         await screen.press("colon", *"he")
         assert "help" in offered(screen)
         await screen.press("tab", "enter")
@@ -76,8 +77,8 @@ async def test_words_are_completed_and_so_are_their_arguments() -> None:
         assert screen.pilot.app.screen.query_one(Input).value == "filter api == Fetch"
 
 
-async def test_a_mistake_stays_in_the_line_with_what_is_wrong() -> None:
-    async with opened(JAVA) as screen:
+async def test_a_mistake_stays_in_the_line_with_what_is_wrong(shared: SharedScreens) -> None:
+    async with shared.opened(JAVA) as screen:
         await typed(screen, "overvew")
         dialog = screen.pilot.app.screen
         assert isinstance(dialog, CommandDialog)

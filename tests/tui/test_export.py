@@ -16,6 +16,7 @@ from dissector.core.text import byte_size
 from tests.cli.test_commands import kdissect
 from tests.conftest import PCAPS
 from tests.tui.main_driver import JAVA, Screen, opened
+from tests.tui.shared_screens import SharedScreens
 from tui.features.export import FORMATS
 from tui.screens.main_screen import MainScreen
 from tui.screens.write_dialog import WriteDialog
@@ -55,8 +56,8 @@ async def export(screen: Screen, rows: int, form: str, *, contents: int = 0, nam
     return screen.notifications()[-1]
 
 
-async def test_marked_rows_are_exported_as_a_capture_with_marks_and_comments(here: Path) -> None:
-    async with opened(JAVA) as screen:
+async def test_marked_rows_are_exported_as_a_capture_with_marks_and_comments(shared: SharedScreens, here: Path) -> None:
+    async with shared.opened(JAVA) as screen:
         await screen.press("2", "G", "m", "5", "G", "m", "semicolon", *"look", "enter")
         assert await export(screen, 0, "Capture") == f"wrote java-marked.pcapng, {size_of(here / 'java-marked.pcapng')}"
         was = [screen.main.capture.exchange(row).row.info for row in (1, 4)]
@@ -72,8 +73,8 @@ def size_of(path: Path) -> str:
     return byte_size(path.stat().st_size)
 
 
-async def test_filtered_rows_are_exported_as_the_json_that_show_prints(here: Path) -> None:
-    async with opened(JAVA) as screen:
+async def test_filtered_rows_are_exported_as_the_json_that_show_prints(shared: SharedScreens, here: Path) -> None:
+    async with shared.opened(JAVA) as screen:
         await screen.press("slash", *"api == Fetch", "enter")
         shown = len(screen.main.view)
         await export(screen, 0, "JSON")
@@ -82,8 +83,8 @@ async def test_filtered_rows_are_exported_as_the_json_that_show_prints(here: Pat
     assert printed.count(b"\n") == shown > 1
 
 
-async def test_one_row_is_exported_in_each_readable_format(here: Path) -> None:
-    async with opened(JAVA) as screen:
+async def test_one_row_is_exported_in_each_readable_format(shared: SharedScreens, here: Path) -> None:
+    async with shared.opened(JAVA) as screen:
         await screen.press("3", "G")
         request = screen.main.capture.exchange(2).request
         assert request is not None
@@ -104,8 +105,10 @@ async def test_one_row_is_exported_in_each_readable_format(here: Path) -> None:
                     assert "def test_" in text
 
 
-async def test_the_exported_command_shows_the_same_rows(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    async with opened(JAVA) as screen:
+async def test_the_exported_command_shows_the_same_rows(
+    shared: SharedScreens, here: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with shared.opened(JAVA) as screen:
         await screen.press("2", "G", "m", "3", "G", "m", "7", "G", "m")
         await export(screen, 0, "Command")
     line = (here / "java-marked.sh").read_text()
@@ -150,9 +153,9 @@ async def test_encrypted_connections_are_exported_with_or_without_their_secrets_
     assert not protocols["decrypted"]
 
 
-async def test_no_file_is_overwritten_and_an_invalid_name_is_reported(here: Path) -> None:
+async def test_no_file_is_overwritten_and_an_invalid_name_is_reported(shared: SharedScreens, here: Path) -> None:
     (here / "there.txt").write_text("mine")
-    async with opened(JAVA) as screen:
+    async with shared.opened(JAVA) as screen:
         assert await export(screen, 1, "Transcript", name="there.txt") == "not written: there.txt: file exists"
         assert "no such file" in await export(screen, 1, "Transcript", name="no/folder.txt")
     assert (here / "there.txt").read_text() == "mine"
@@ -166,8 +169,8 @@ async def test_entries_of_kafka_files_are_not_exported_as_a_capture(here: Path) 
     assert not list(here.iterdir())
 
 
-async def test_escape_in_any_menu_writes_nothing(here: Path) -> None:
-    async with opened(JAVA) as screen:
+async def test_escape_in_any_menu_writes_nothing(shared: SharedScreens, here: Path) -> None:
+    async with shared.opened(JAVA) as screen:
         for steps in range(4):
             await screen.pilot.press("x")
             await screen.pilot.pause()

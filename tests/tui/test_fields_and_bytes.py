@@ -6,12 +6,13 @@ from dissector.capture_session import Capture
 from tests.conftest import some_bundled
 from tests.traffic import Turn, capture_of, conversation, request
 from tests.tui.main_driver import JAVA, opened
+from tests.tui.shared_screens import SharedScreens
 from tui.exchange_model import ExchangeModel
 from tui.widgets.bytes_pane import BytesPane
 
 
-async def test_a_field_highlights_its_bytes_and_its_ancestors_more_faintly() -> None:
-    async with opened(JAVA) as screen:
+async def test_a_field_highlights_its_bytes_and_its_ancestors_more_faintly(shared: SharedScreens) -> None:
+    async with shared.opened(JAVA) as screen:
         await screen.press("enter", "g", "down", "down")
         assert screen.path == "header.request_api_key"
         assert screen.main.model.shades(0, 10) == [None] * 4 + [0, 0, 1, 1, 1, 1]
@@ -19,8 +20,8 @@ async def test_a_field_highlights_its_bytes_and_its_ancestors_more_faintly() -> 
         assert "versions 0+" in screen.text("#inspector")
 
 
-async def test_a_byte_selects_its_field_by_key_and_by_click() -> None:
-    async with opened(JAVA) as screen:
+async def test_a_byte_selects_its_field_by_key_and_by_click(shared: SharedScreens) -> None:
+    async with shared.opened(JAVA) as screen:
         await screen.press("tab", "tab")
         await screen.press(*["right"] * 8)
         assert screen.path == "header.correlation_id"
@@ -36,8 +37,8 @@ async def test_a_byte_selects_its_field_by_key_and_by_click() -> None:
         assert screen.path == "header.request_api_key"
 
 
-async def test_another_message_keeps_the_field_selected_or_the_nearest_above_it() -> None:
-    async with opened(JAVA) as screen:
+async def test_another_message_keeps_the_field_selected_or_the_nearest_above_it(shared: SharedScreens) -> None:
+    async with shared.opened(JAVA) as screen:
         await screen.press("enter", "g", "j", "j")
         for key, path in (("f8", "header.request_api_key"), ("r", "header"), ("r", "header"), ("f7", "header")):
             await screen.press(key)
@@ -64,8 +65,8 @@ async def test_every_byte_leads_to_the_leaf_that_claims_it(bundled: Path) -> Non
                     assert not [child for child in node.children if child.source == source.number]
 
 
-async def test_decompressed_records_are_another_source_of_bytes() -> None:
-    async with opened(JAVA) as screen:
+async def test_decompressed_records_are_another_source_of_bytes(shared: SharedScreens) -> None:
+    async with shared.opened(JAVA) as screen:
         model = screen.main.model
         number = next(n for n in range(len(model.capture)) if "gzip" in model.capture.exchange(n).row.info)
         screen.list.cursor = number

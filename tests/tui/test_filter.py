@@ -13,7 +13,9 @@ from dissector.capture_session import Capture
 from dissector.filter import Filter
 from dissector.filter.selection import SelectedRows
 from tests.conftest import PCAPS
+from tests.tui import textual_for_tests
 from tests.tui.main_driver import JAVA, Halting, Screen, opened, to
+from tests.tui.shared_screens import SharedScreens
 from tui.app import KDissectApp
 from tui.messages import ApplyFilter
 from tui.recents import FILTERS, recent
@@ -44,8 +46,8 @@ async def pasted(screen: Screen, text: str) -> None:
     await screen.settle()
 
 
-async def test_slash_opens_the_bar_and_enter_shows_the_rows_that_match() -> None:
-    async with opened(JAVA) as screen:
+async def test_slash_opens_the_bar_and_enter_shows_the_rows_that_match(shared: SharedScreens) -> None:
+    async with shared.opened(JAVA) as screen:
         await screen.press("slash")
         await typed(screen, "api == Fetch")
         await screen.press("enter")
@@ -69,8 +71,8 @@ async def test_slash_opens_the_bar_and_enter_shows_the_rows_that_match() -> None
         assert len(shown(screen)) == count
 
 
-async def test_escape_shows_all_rows_again_and_keeps_the_place() -> None:
-    async with opened(JAVA) as screen:
+async def test_escape_shows_all_rows_again_and_keeps_the_place(shared: SharedScreens) -> None:
+    async with shared.opened(JAVA) as screen:
         await screen.press("4", "G")
         place = screen.list.number
         assert place not in fitting(screen, "Fetch")
@@ -89,8 +91,8 @@ async def test_escape_shows_all_rows_again_and_keeps_the_place() -> None:
         assert screen.list.number == place
 
 
-async def test_a_removed_filter_comes_back_with_the_key_that_is_named() -> None:
-    async with opened(JAVA) as screen:
+async def test_a_removed_filter_comes_back_with_the_key_that_is_named(shared: SharedScreens) -> None:
+    async with shared.opened(JAVA) as screen:
         await screen.press("u")
         assert screen.notifications() == ["no filter was removed; / makes one"]
         screen.main.filter.apply("api == Fetch")
@@ -114,8 +116,8 @@ async def test_a_removed_filter_comes_back_with_the_key_that_is_named() -> None:
         assert not screen.main.view.is_filtered
 
 
-async def test_a_filter_from_a_field_keeps_the_field_and_the_pane() -> None:
-    async with opened(JAVA) as screen:
+async def test_a_filter_from_a_field_keeps_the_field_and_the_pane(shared: SharedScreens) -> None:
+    async with shared.opened(JAVA) as screen:
         await to(screen, "Produce")
         await screen.press("enter", "j", "j", "j", "j", "j", "j", "j", "j")
         path, line = screen.path, screen.fields.cursor_line
@@ -127,8 +129,8 @@ async def test_a_filter_from_a_field_keeps_the_field_and_the_pane() -> None:
         assert screen.main.focused is screen.fields
 
 
-async def test_an_invalid_filter_stays_in_the_bar_with_a_caret_below_the_error() -> None:
-    async with opened(JAVA) as screen:
+async def test_an_invalid_filter_stays_in_the_bar_with_a_caret_below_the_error(shared: SharedScreens) -> None:
+    async with shared.opened(JAVA) as screen:
         screen.main.post_message(ApplyFilter("latency > 5ms && apii == Fetch"))
         await screen.settle()
         bar = screen.main.query_one(FilterBar)
@@ -171,8 +173,8 @@ async def test_the_beginning_of_a_suggestion_is_not_an_error_yet(monkeypatch: py
         await screen.until(lambda: "▲" in screen.text("#filter-error"))
 
 
-async def test_ctrl_r_offers_recent_filters() -> None:
-    async with opened(JAVA) as screen:
+async def test_ctrl_r_offers_recent_filters(shared: SharedScreens) -> None:
+    async with shared.opened(JAVA) as screen:
         await screen.press("ctrl+r")
         assert not isinstance(screen.pilot.app.screen, Menu)
         for text in ("api == Fetch", "api == Produce"):
@@ -183,8 +185,8 @@ async def test_ctrl_r_offers_recent_filters() -> None:
         assert shown(screen) == fitting(screen, "Fetch")
 
 
-async def test_f_follows_the_connection_and_comes_back() -> None:
-    async with opened(JAVA) as screen:
+async def test_f_follows_the_connection_and_comes_back(shared: SharedScreens) -> None:
+    async with shared.opened(JAVA) as screen:
         screen.main.filter.apply("api == Metadata || api == Fetch")
         await screen.settle()
         before = shown(screen)
@@ -197,15 +199,16 @@ async def test_f_follows_the_connection_and_comes_back() -> None:
 
 
 async def test_an_empty_result_is_shown_and_no_key_fails() -> None:
-    async with opened(JAVA) as screen:
-        screen.main.filter.apply("api == Vote")
-        await screen.settle()
-        assert "✔ 0 of" in screen.text("#filter-state")
-        await screen.press(
-            "j", "k", "G", "g", "r", "e", "f7", "T", "t", "z", "escape", "right_square_bracket", "f", "M"
-        )
-        await screen.press("escape")
-        assert len(shown(screen)) == len(screen.main.capture)
+    with textual_for_tests.drawn_after_each_change():
+        async with opened(JAVA) as screen:
+            screen.main.filter.apply("api == Vote")
+            await screen.settle()
+            assert "✔ 0 of" in screen.text("#filter-state")
+            await screen.press(
+                "j", "k", "G", "g", "r", "e", "f7", "T", "t", "z", "escape", "right_square_bracket", "f", "M"
+            )
+            await screen.press("escape")
+            assert len(shown(screen)) == len(screen.main.capture)
 
 
 class Stepping(Capture):
@@ -280,8 +283,8 @@ async def test_a_filter_applies_to_rows_that_come_and_still_does_in_their_final_
             assert capture.exchange(screen.list.number).row._replace(number=before.number) == before
 
 
-async def test_a_filter_and_an_order_go_together() -> None:
-    async with opened(JAVA) as screen:
+async def test_a_filter_and_an_order_go_together(shared: SharedScreens) -> None:
+    async with shared.opened(JAVA) as screen:
         await screen.press("Z")
         screen.main.filter.apply("api == Fetch")
         await screen.settle()
@@ -316,8 +319,8 @@ def offered(screen: Screen) -> list[str]:
     return [str(options.get_option_at_index(n).prompt).split()[0] for n in range(options.option_count)]
 
 
-async def test_words_that_may_follow_are_offered_and_tab_or_a_click_takes_one() -> None:
-    async with opened(JAVA) as screen:
+async def test_words_that_may_follow_are_offered_and_tab_or_a_click_takes_one(shared: SharedScreens) -> None:
+    async with shared.opened(JAVA) as screen:
         bar = screen.main.query_one(FilterBar)
         await screen.press("slash")
         assert "api" in offered(screen)
@@ -336,8 +339,10 @@ async def test_words_that_may_follow_are_offered_and_tab_or_a_click_takes_one() 
         assert (bar.text, bar.is_open) == ("api == Heartbeat", True)
 
 
-async def test_arrows_select_a_suggestion_enter_takes_it_and_escape_closes_them_then_the_bar() -> None:
-    async with opened(JAVA) as screen:
+async def test_arrows_select_a_suggestion_enter_takes_it_and_escape_closes_them_then_the_bar(
+    shared: SharedScreens,
+) -> None:
+    async with shared.opened(JAVA) as screen:
         bar = screen.main.query_one(FilterBar)
         await screen.press("slash")
         await pasted(screen, "api == Offset")

@@ -13,6 +13,7 @@ from dissector.core.text import clean, seconds
 from tests.conftest import PCAPS, some_of
 from tests.findings.conversations import Talk, grown, produce, written
 from tests.tui.main_driver import JAVA, opened, to
+from tests.tui.shared_screens import SharedScreens
 from tui.findings_model import KEPT, FindingsModel
 from tui.screens.findings_screen import SECONDS_BETWEEN, FindingDialog, FindingsScreen
 from tui.screens.main_screen import MainScreen
@@ -35,8 +36,8 @@ def test_the_model_has_all_findings_of_all_rows() -> None:
                 assert finding in capture.exchange(row).findings
 
 
-async def test_findings_are_listed_by_kind_and_lead_to_their_field() -> None:
-    async with opened(JAVA) as screen:
+async def test_findings_are_listed_by_kind_and_lead_to_their_field(shared: SharedScreens) -> None:
+    async with shared.opened(JAVA) as screen:
         await screen.press("F", "enter")
         assert isinstance(screen.pilot.app.screen, FindingsScreen)
         assert screen.pilot.app.screen._tree.root.children[0].is_expanded
@@ -64,8 +65,8 @@ async def test_findings_are_listed_by_kind_and_lead_to_their_field() -> None:
         assert screen.row == row
 
 
-async def test_a_list_of_findings_without_news_is_not_drawn_again() -> None:
-    async with opened(JAVA) as screen:
+async def test_a_list_of_findings_without_news_is_not_drawn_again(shared: SharedScreens) -> None:
+    async with shared.opened(JAVA) as screen:
         await screen.press("F")
         assert isinstance(screen.pilot.app.screen, FindingsScreen)
         assert "all analyzed" in screen.lines()
@@ -89,8 +90,8 @@ async def test_findings_say_who_and_when_and_those_of_a_connection_are_together(
         assert [*dict.fromkeys(connections)] == [name for name, _ in groupby(connections)]
 
 
-async def test_the_first_finding_of_the_row_is_shown_and_i_explains_all() -> None:
-    async with opened(JAVA) as screen:
+async def test_the_first_finding_of_the_row_is_shown_and_i_explains_all(shared: SharedScreens) -> None:
+    async with shared.opened(JAVA) as screen:
         await screen.press("e")
         assert "GROUP_ID_NOT_FOUND" in screen.text("#inspector")
         assert "i explains" in screen.text("#inspector")

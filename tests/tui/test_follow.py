@@ -1,11 +1,12 @@
 """Following what exchanges have in common: J, } and {."""
 
 from dissector.analysis.follow_keys import follow_keys
-from tests.tui.main_driver import JAVA, opened, to
+from tests.tui.main_driver import JAVA, to
+from tests.tui.shared_screens import SharedScreens
 
 
-async def test_braces_follow_a_partition_forwards_and_backwards() -> None:
-    async with opened(JAVA) as screen:
+async def test_braces_follow_a_partition_forwards_and_backwards(shared: SharedScreens) -> None:
+    async with shared.opened(JAVA) as screen:
         await to(screen, "Produce")
         start = screen.row
         exchange = screen.main.model.exchange
@@ -30,8 +31,8 @@ async def test_braces_follow_a_partition_forwards_and_backwards() -> None:
             assert screen.row == row
 
 
-async def test_without_a_choice_a_menu_opens_and_escape_closes_it() -> None:
-    async with opened(JAVA) as screen:
+async def test_without_a_choice_a_menu_opens_and_escape_closes_it(shared: SharedScreens) -> None:
+    async with shared.opened(JAVA) as screen:
         await to(screen, "JoinGroup")
         start = screen.row
         await screen.press("right_curly_bracket", "escape")

@@ -5,6 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.tui.main_driver import JAVA, opened, to
+from tests.tui.shared_screens import SharedScreens
 from tui.location_history import KEPT, Location, LocationHistory
 from tui.messages import GoTo
 
@@ -62,8 +63,8 @@ def test_it_keeps_a_bounded_number_of_locations() -> None:
 
 
 @pytest.mark.slow
-async def test_back_returns_to_row_side_and_field_and_forward_reverses_it() -> None:
-    async with opened(JAVA) as screen:
+async def test_back_returns_to_row_side_and_field_and_forward_reverses_it(shared: SharedScreens) -> None:
+    async with shared.opened(JAVA) as screen:
         await to(screen, "Metadata")
         await screen.press("r", "enter", "down", "down")
         start = screen.main.place
@@ -95,8 +96,8 @@ async def test_a_step_is_not_recorded_and_a_jump_to_the_last_row_is() -> None:
 
 
 @pytest.mark.slow
-async def test_a_jump_selects_the_side_and_the_field_too() -> None:
-    async with opened(JAVA) as screen:
+async def test_a_jump_selects_the_side_and_the_field_too(shared: SharedScreens) -> None:
+    async with shared.opened(JAVA) as screen:
         await screen.press("j")
         screen.main.post_message(GoTo(4, "response", "header.correlation_id"))
         await screen.settle()

@@ -3,7 +3,8 @@
 from textual.widgets import OptionList, Static
 from textual.widgets.option_list import Option
 
-from tests.tui.main_driver import JAVA, Screen, opened
+from tests.tui.main_driver import JAVA, Screen
+from tests.tui.shared_screens import SharedScreens
 from tui.screens.dialog import Menu
 from tui.screens.io_graph_screen import IoGraphScreen
 from tui.widgets.io_graph_view import MARGIN, IoGraphView
@@ -17,8 +18,8 @@ def said(screen: Screen) -> str:
     return str(screen.pilot.app.screen.query_one("#inspector", Static).render())
 
 
-async def test_a_span_that_is_brushed_becomes_a_filter() -> None:
-    async with opened(JAVA) as screen:
+async def test_a_span_that_is_brushed_becomes_a_filter(shared: SharedScreens) -> None:
+    async with shared.opened(JAVA) as screen:
         await screen.press("I")
         graph = view(screen).graph
         assert graph is not None
@@ -36,8 +37,8 @@ async def test_a_span_that_is_brushed_becomes_a_filter() -> None:
         assert " && time >= " in screen.main.filter._run.filter.text.partition(")")[2]
 
 
-async def test_the_mouse_brushes_and_escape_drops_the_span_first() -> None:
-    async with opened(JAVA) as screen:
+async def test_the_mouse_brushes_and_escape_drops_the_span_first(shared: SharedScreens) -> None:
+    async with shared.opened(JAVA) as screen:
         await screen.press("I")
         pilot = screen.pilot
         await pilot.mouse_down(IoGraphView, offset=(MARGIN + 3, 5))
@@ -55,8 +56,8 @@ async def test_the_mouse_brushes_and_escape_drops_the_span_first() -> None:
         assert pilot.app.screen is screen.main
 
 
-async def test_one_api_is_drawn_by_itself() -> None:
-    async with opened(JAVA) as screen:
+async def test_one_api_is_drawn_by_itself(shared: SharedScreens) -> None:
+    async with shared.opened(JAVA) as screen:
         await screen.press("I")
         for key in ("a", "down", "enter"):
             await screen.pilot.press(key)

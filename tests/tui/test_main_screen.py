@@ -13,6 +13,7 @@ from tests.test_mistakes import NOT_SHOWN, with_other_protocols
 from tests.traffic import Turn, capture_of, conversation, pcap, request, response
 from tests.tui.driver import SIZES
 from tests.tui.main_driver import JAVA, opened, to
+from tests.tui.shared_screens import SharedScreens
 from tui.features.row_search import RowSearchFeature
 
 
@@ -70,8 +71,8 @@ async def test_enter_goes_to_the_fields_tab_round_the_panes_and_backslash_maximi
         assert screen.bytes.size.width > width
 
 
-async def test_r_shows_the_other_message_and_brackets_stay_on_the_connection() -> None:
-    async with opened(JAVA) as screen:
+async def test_r_shows_the_other_message_and_brackets_stay_on_the_connection(shared: SharedScreens) -> None:
+    async with shared.opened(JAVA) as screen:
         await screen.press("r")
         assert screen.main.model.side == "response"
         assert "error_code" in screen.lines()
@@ -170,8 +171,8 @@ async def test_a_log_segment_is_a_list_of_batches() -> None:
         assert "batch · RECORD_BATCH" in screen.text("#inspector")
 
 
-async def test_escape_stops_or_undoes_one_thing_at_a_time_in_a_fixed_order() -> None:
-    async with opened(JAVA) as screen:
+async def test_escape_stops_or_undoes_one_thing_at_a_time_in_a_fixed_order(shared: SharedScreens) -> None:
+    async with shared.opened(JAVA) as screen:
         assert [step.__qualname__ for step in screen.main.escape_order()] == [
             "RowSearchFeature.stop", "LongMessagesFeature.cancel_jump", "FilterFeature.stop", "FilterFeature.clear",
         ]  # fmt: skip
@@ -187,8 +188,8 @@ async def test_escape_stops_or_undoes_one_thing_at_a_time_in_a_fixed_order() -> 
         assert not screen.main.view.is_filtered
 
 
-async def test_each_step_of_escape_does_nothing_without_a_reason() -> None:
-    async with opened(JAVA) as screen:
+async def test_each_step_of_escape_does_nothing_without_a_reason(shared: SharedScreens) -> None:
+    async with shared.opened(JAVA) as screen:
         assert [step() for step in screen.main.escape_order()] == [False] * 4
 
 

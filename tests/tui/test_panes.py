@@ -5,6 +5,7 @@ from textual import events
 from textual.pilot import Pilot
 
 from tests.tui.main_driver import JAVA, Screen, opened, to
+from tests.tui.shared_screens import SharedScreens
 from tui.widgets.bytes_pane import BytesPane
 from tui.widgets.field_tree import FieldTree
 
@@ -22,8 +23,8 @@ async def drag(pilot: Pilot[None], start: tuple[int, int], end: tuple[int, int])
     await pilot.mouse_up(BytesPane, offset=end)
 
 
-async def test_dragging_selects_bytes_and_shows_their_readings() -> None:
-    async with opened(JAVA) as screen:
+async def test_dragging_selects_bytes_and_shows_their_readings(shared: SharedScreens) -> None:
+    async with shared.opened(JAVA) as screen:
         screen.bytes.focus()
         await screen.settle()
         await drag(screen.pilot, place_of(screen, 11), place_of(screen, 8))
@@ -38,8 +39,8 @@ async def test_dragging_selects_bytes_and_shows_their_readings() -> None:
         assert screen.path == "header.request_api_key"
 
 
-async def test_shift_extends_the_selection_from_the_cursor() -> None:
-    async with opened(JAVA) as screen:
+async def test_shift_extends_the_selection_from_the_cursor(shared: SharedScreens) -> None:
+    async with shared.opened(JAVA) as screen:
         screen.bytes.focus()
         await screen.press("right", "right", "shift+right", "shift+right")
         assert screen.main.model.selection == range(2, 5)
@@ -61,8 +62,10 @@ async def test_the_wheel_scrolls_the_bytes_and_selects_nothing() -> None:
         assert screen.main.place == before
 
 
-async def test_a_click_selects_a_field_and_a_click_on_the_arrow_or_a_double_click_opens_it() -> None:
-    async with opened(JAVA) as screen:
+async def test_a_click_selects_a_field_and_a_click_on_the_arrow_or_a_double_click_opens_it(
+    shared: SharedScreens,
+) -> None:
+    async with shared.opened(JAVA) as screen:
         await to(screen, "CreateTopics")
         screen.fields.focus()
         await screen.settle()
@@ -83,8 +86,8 @@ async def test_a_click_selects_a_field_and_a_click_on_the_arrow_or_a_double_clic
         assert not node.is_expanded
 
 
-async def test_b_cycles_through_the_sources_of_bytes() -> None:
-    async with opened(JAVA) as screen:
+async def test_b_cycles_through_the_sources_of_bytes(shared: SharedScreens) -> None:
+    async with shared.opened(JAVA) as screen:
         model = screen.main.model
         screen.list.cursor = next(n for n in range(len(model.capture)) if "gzip" in model.capture.exchange(n).row.info)
         await screen.settle()

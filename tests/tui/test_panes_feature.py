@@ -6,6 +6,7 @@ import pytest
 from textual import events
 from textual.widget import Widget
 
+from tests.tui import textual_for_tests
 from tests.tui.driver import SIZES
 from tests.tui.main_driver import JAVA, Screen, opened
 
@@ -104,13 +105,14 @@ async def test_the_terminal_changes_its_size_at_any_time(rounds: int) -> None:
     keys = itertools.cycle(["j", "enter", "down", "tab", "slash", "escape", "shift+tab", "v", "C", "escape", "z",
                             "escape", "plus", "less_than_sign", "backslash", "backslash",
                             "question_mark", "escape"])  # fmt: skip
-    async with opened(JAVA) as screen:
-        for size in CHANGES * rounds:
-            await screen.pilot.resize_terminal(*size)
-            for _ in range(3):
-                await screen.pilot.press(next(keys))
-            await screen.settle()
-        assert screen.lines()
+    with textual_for_tests.drawn_after_each_change():
+        async with opened(JAVA) as screen:
+            for size in CHANGES * rounds:
+                await screen.pilot.resize_terminal(*size)
+                for _ in range(3):
+                    await screen.pilot.press(next(keys))
+                await screen.settle()
+            assert screen.lines()
 
 
 async def test_list_fields_bytes_and_keys_have_room_at_every_size() -> None:

@@ -20,6 +20,7 @@ from tests.conftest import PCAPS
 from tests.traffic import Turn, capture_of, conversation, exchanges, request, response
 from tests.tui.driver import SIZES
 from tests.tui.main_driver import JAVA, Screen, opened
+from tests.tui.shared_screens import SharedScreens
 from tui.app import KDissectApp
 from tui.features.views import record_nodes
 from tui.record_labels import record_lines
@@ -83,8 +84,8 @@ async def test_enter_goes_to_the_exchange_with_the_record_selected() -> None:
         assert view(screen)._model.row(lines(screen).cursor) == screen.main.number
 
 
-async def test_it_opens_on_the_records_of_the_exchange_under_the_cursor() -> None:
-    async with opened(JAVA) as screen:
+async def test_it_opens_on_the_records_of_the_exchange_under_the_cursor(shared: SharedScreens) -> None:
+    async with shared.opened(JAVA) as screen:
         fetches = [row for row in range(60) if screen.main.capture.exchange(row).fields.api == "Fetch"]
         row = next(each for each in fetches if records_of(screen.main.capture.exchange(each)))
         screen.main.go_to(row)
@@ -114,8 +115,8 @@ async def test_the_filter_reaches_into_values_and_completes_their_names() -> Non
         assert isinstance(screen.pilot.app.screen, MainScreen)
 
 
-async def test_the_lists_filter_is_that_of_the_main_screen() -> None:
-    async with opened(JAVA) as screen:
+async def test_the_lists_filter_is_that_of_the_main_screen(shared: SharedScreens) -> None:
+    async with shared.opened(JAVA) as screen:
         screen.main.filter.apply("api == Fetch")
         await screen.settle()
         await screen.press("R")

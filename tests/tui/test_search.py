@@ -9,6 +9,7 @@ from textual.widgets import Input, Static
 
 from dissector.core.arrays import Int64
 from tests.tui.main_driver import JAVA, Screen, opened
+from tests.tui.shared_screens import SharedScreens
 from tui.features.row_search import Go, RowSearchFeature
 from tui.features.search import SearchDialog
 
@@ -28,8 +29,8 @@ async def look_for(screen: Screen, text: str, *switches: str) -> None:
     await screen.settle()
 
 
-async def test_text_is_found_in_this_exchange_then_in_others_and_from_the_start_again() -> None:
-    async with opened(JAVA) as screen:
+async def test_text_is_found_in_this_exchange_then_in_others_and_from_the_start_again(shared: SharedScreens) -> None:
+    async with shared.opened(JAVA) as screen:
         await look_for(screen, "java-orders")
         model = screen.main.model
         first = screen.main.place
@@ -55,8 +56,8 @@ async def test_text_is_found_in_this_exchange_then_in_others_and_from_the_start_
         assert screen.main.place == places[-2]
 
 
-async def test_a_hit_is_highlighted_in_tree_and_bytes() -> None:
-    async with opened(JAVA) as screen:
+async def test_a_hit_is_highlighted_in_tree_and_bytes(shared: SharedScreens) -> None:
+    async with shared.opened(JAVA) as screen:
         await look_for(screen, "java-orders")
         node = screen.fields.cursor_node
         assert node is not None
@@ -68,8 +69,8 @@ async def test_a_hit_is_highlighted_in_tree_and_bytes() -> None:
         assert any(segment.style == selected for segment in drawn)
 
 
-async def test_bytes_and_fields_are_found_by_their_kinds() -> None:
-    async with opened(JAVA) as screen:
+async def test_bytes_and_fields_are_found_by_their_kinds(shared: SharedScreens) -> None:
+    async with shared.opened(JAVA) as screen:
         await look_for(screen, "6a 61 76 61", "tab")
         model = screen.main.model
         assert model.source is not None
@@ -79,8 +80,8 @@ async def test_bytes_and_fields_are_found_by_their_kinds() -> None:
         assert screen.path.endswith("session_timeout_ms")
 
 
-async def test_an_invalid_search_and_an_empty_result_are_reported() -> None:
-    async with opened(JAVA) as screen:
+async def test_an_invalid_search_and_an_empty_result_are_reported(shared: SharedScreens) -> None:
+    async with shared.opened(JAVA) as screen:
         await look_for(screen, "xyz", "tab")
         assert isinstance(screen.pilot.app.screen, SearchDialog)
         assert "invalid hex" in str(screen.pilot.app.screen.query_one("#how", Static).render())
@@ -118,8 +119,8 @@ async def test_the_search_dialog_shows_its_text_and_its_switches_take_clicks() -
         assert "compressed records searched" in str(how.render())
 
 
-async def test_esc_stops_a_search_at_once() -> None:
-    async with opened(JAVA) as screen:
+async def test_esc_stops_a_search_at_once(shared: SharedScreens) -> None:
+    async with shared.opened(JAVA) as screen:
         begun, stopped = threading.Event(), threading.Event()
 
         def find(rows: Int64) -> Go | None:
@@ -137,8 +138,8 @@ async def test_esc_stops_a_search_at_once() -> None:
         assert any("stopped searching for a needle" in words for words in screen.notifications())
 
 
-async def test_a_search_where_a_filter_hides_all_rows_finds_nothing() -> None:
-    async with opened(JAVA) as screen:
+async def test_a_search_where_a_filter_hides_all_rows_finds_nothing(shared: SharedScreens) -> None:
+    async with shared.opened(JAVA) as screen:
         await screen.press("slash", *"api==999", "enter")
         assert "0 shown" in screen.lines()
         await screen.press("ctrl+f", *"orders", "enter")

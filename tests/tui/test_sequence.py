@@ -14,6 +14,7 @@ from tests.storage.test_files import LEDGER
 from tests.traffic import capture_of, conversation, exchanges
 from tests.tui.driver import SIZES
 from tests.tui.main_driver import Screen, opened
+from tests.tui.shared_screens import SharedScreens
 from tui.screens.main_screen import MainScreen
 from tui.screens.sequence_screen import SequenceScreen
 from tui.sequence_layout import (
@@ -70,8 +71,10 @@ async def test_the_heading_says_how_many_lanes_are_beyond_the_edges_and_a_legend
         assert "requests in flight" in screen.lines()
 
 
-async def test_it_begins_at_the_row_of_the_list_enter_goes_to_another_and_closing_to_none() -> None:
-    async with opened(CLASSIC) as screen:
+async def test_it_begins_at_the_row_of_the_list_enter_goes_to_another_and_closing_to_none(
+    shared: SharedScreens,
+) -> None:
+    async with shared.opened(CLASSIC) as screen:
         for key in ("escape", "q"):
             await screen.press("5", "G", "D", "G", key)
             assert isinstance(screen.pilot.app.screen, MainScreen)
@@ -83,8 +86,8 @@ async def test_it_begins_at_the_row_of_the_list_enter_goes_to_another_and_closin
         assert screen.row == 14
 
 
-async def test_times_count_from_the_same_packet_as_in_the_list() -> None:
-    async with opened(CLASSIC) as screen:
+async def test_times_count_from_the_same_packet_as_in_the_list(shared: SharedScreens) -> None:
+    async with shared.opened(CLASSIC) as screen:
         [listed] = [line.split()[2] for line in screen.lines().splitlines() if line.startswith("▸")]
         await screen.press("D")
         [drawn] = [line.split()[2] for line in screen.lines().splitlines() if line.startswith("▸")]
@@ -131,8 +134,8 @@ async def test_lanes_pass_sideways_and_follow_the_cursor() -> None:
         assert client[-8:] in screen.lines().splitlines()[1]
 
 
-async def test_a_click_selects_an_arrow_and_a_double_click_opens_its_exchange() -> None:
-    async with opened(CLASSIC) as screen:
+async def test_a_click_selects_an_arrow_and_a_double_click_opens_its_exchange(shared: SharedScreens) -> None:
+    async with shared.opened(CLASSIC) as screen:
         await screen.press("D")
         await screen.pilot.click(SequenceView, offset=(40, 7))
         await screen.settle()
@@ -171,8 +174,8 @@ async def test_a_folder_that_cannot_be_written_is_reported(tmp_path: Path, monke
         assert notification.message == "sequence-1-74.mmd: read-only file system"
 
 
-async def test_rows_that_the_list_hides_are_not_in_the_diagram() -> None:
-    async with opened(CLASSIC) as screen:
+async def test_rows_that_the_list_hides_are_not_in_the_diagram(shared: SharedScreens) -> None:
+    async with shared.opened(CLASSIC) as screen:
         screen.main.view.keep(np.array([13, 14, 15]))
         await screen.press("D")
         assert "Sequence · 3 rows" in screen.lines()

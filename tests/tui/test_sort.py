@@ -10,7 +10,8 @@ from dissector.exchange.model import Exchange
 from dissector.exchange.row_fields import ROW_FIELDS
 from tests.cases import cases
 from tests.conftest import PCAPS
-from tests.tui.main_driver import JAVA, Screen, opened
+from tests.tui.main_driver import JAVA, Screen
+from tests.tui.shared_screens import SharedScreens
 from tui.list_columns import MARKS_WIDTH, all_columns
 from tui.row_order import reversed_order, sorted_rows
 from tui.screens.dialog import Menu
@@ -67,8 +68,8 @@ async def _click_head(screen: Screen, name: str) -> None:
     await screen.settle()
 
 
-async def test_a_letter_goes_to_the_next_column_that_begins_with_it() -> None:
-    async with opened(JAVA) as screen:
+async def test_a_letter_goes_to_the_next_column_that_begins_with_it(shared: SharedScreens) -> None:
+    async with shared.opened(JAVA) as screen:
         await screen.press("z")
         menu = screen.pilot.app.screen.query_one(OptionList)
         names = []
@@ -81,8 +82,8 @@ async def test_a_letter_goes_to_the_next_column_that_begins_with_it() -> None:
         assert "Latency▲" in screen.list.render_line(0).text
 
 
-async def test_z_offers_the_columns_and_sorts_by_the_chosen_one() -> None:
-    async with opened(JAVA) as screen:
+async def test_z_offers_the_columns_and_sorts_by_the_chosen_one(shared: SharedScreens) -> None:
+    async with shared.opened(JAVA) as screen:
         await screen.press("j", "j")
         row = screen.list.number
         await screen.pilot.press("z")
@@ -101,8 +102,8 @@ async def test_z_offers_the_columns_and_sorts_by_the_chosen_one() -> None:
         assert screen.list.number == row
 
 
-async def test_escape_closes_the_menu_and_keeps_the_order() -> None:
-    async with opened(JAVA) as screen:
+async def test_escape_closes_the_menu_and_keeps_the_order(shared: SharedScreens) -> None:
+    async with shared.opened(JAVA) as screen:
         await screen.pilot.press("z")
         await screen.pilot.pause()
         await screen.pilot.press("j", "k", "j", "escape")
@@ -110,8 +111,8 @@ async def test_escape_closes_the_menu_and_keeps_the_order() -> None:
         assert screen.main.appearance.sorting is None
 
 
-async def test_clicks_on_a_heading_sort_reverse_and_restore_the_order() -> None:
-    async with opened(JAVA) as screen:
+async def test_clicks_on_a_heading_sort_reverse_and_restore_the_order(shared: SharedScreens) -> None:
+    async with shared.opened(JAVA) as screen:
         capture = screen.main.capture
         versions = [each.row.version for each in capture.exchanges() if each.row.version is not None]
         await _click_head(screen, "v")

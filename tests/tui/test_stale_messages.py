@@ -4,13 +4,14 @@ from textual import events
 from textual.widgets import Input, OptionList
 
 from tests.tui.diff_driver import opened as compared
-from tests.tui.main_driver import JAVA, opened
+from tests.tui.main_driver import JAVA
+from tests.tui.shared_screens import SharedScreens
 from tui.screens.compare_dialog import CompareDialog
 from tui.widgets.exchange_list import ExchangeList
 
 
-async def test_a_byte_of_another_row_selects_no_field() -> None:
-    async with opened(JAVA) as screen:
+async def test_a_byte_of_another_row_selects_no_field(shared: SharedScreens) -> None:
+    async with shared.opened(JAVA) as screen:
         screen.bytes.focus()
         sizes = [len(exchange.request.data) for exchange in screen.main.capture.exchanges() if exchange.request]
         screen.main.go_to(sizes.index(max(sizes)))
@@ -22,8 +23,8 @@ async def test_a_byte_of_another_row_selects_no_field() -> None:
         assert screen.text("#inspector").startswith("ListGroups v5 · ")
 
 
-async def test_selected_bytes_of_another_row_are_not_explained() -> None:
-    async with opened(JAVA) as screen:
+async def test_selected_bytes_of_another_row_are_not_explained(shared: SharedScreens) -> None:
+    async with shared.opened(JAVA) as screen:
         screen.bytes.focus()
         screen.bytes.action_extend(3)
         screen.main.go_to(5)
@@ -32,8 +33,8 @@ async def test_selected_bytes_of_another_row_are_not_explained() -> None:
         assert "selected" not in screen.text("#inspector")
 
 
-async def test_a_field_of_another_row_is_not_selected() -> None:
-    async with opened(JAVA) as screen:
+async def test_a_field_of_another_row_is_not_selected(shared: SharedScreens) -> None:
+    async with shared.opened(JAVA) as screen:
         await screen.press("enter")
         screen.fields.cursor_line = 4
         screen.main.go_to(7)
@@ -43,8 +44,8 @@ async def test_a_field_of_another_row_is_not_selected() -> None:
         assert model.node is None or model.traced.has(model.node)
 
 
-async def test_a_row_with_an_outdated_number_is_not_shown() -> None:
-    async with opened(JAVA) as screen:
+async def test_a_row_with_an_outdated_number_is_not_shown(shared: SharedScreens) -> None:
+    async with shared.opened(JAVA) as screen:
         before = screen.main.model.number
         screen.list.post_message(ExchangeList.RowChosen(5, screen.list.numbering))
         screen.list.follow(0)
@@ -69,8 +70,8 @@ async def test_a_byte_of_another_pair_selects_no_field() -> None:
         assert screen.model.line == line
 
 
-async def test_a_suggestion_taken_while_others_appear_is_the_one_that_was_shown() -> None:
-    async with opened(JAVA) as screen:
+async def test_a_suggestion_taken_while_others_appear_is_the_one_that_was_shown(shared: SharedScreens) -> None:
+    async with shared.opened(JAVA) as screen:
         given: list[str | None] = []
         dialog = CompareDialog(["/captures/a.pcap", "/captures/b.pcap"])
         screen.pilot.app.push_screen(dialog, given.append)
@@ -83,8 +84,8 @@ async def test_a_suggestion_taken_while_others_appear_is_the_one_that_was_shown(
         assert given == ["/captures/b.pcap"]
 
 
-async def test_a_key_that_comes_back_from_the_last_screen_is_dropped() -> None:
-    async with opened(JAVA) as screen:
+async def test_a_key_that_comes_back_from_the_last_screen_is_dropped(shared: SharedScreens) -> None:
+    async with shared.opened(JAVA) as screen:
         app = screen.pilot.app
         screens = app.screen_stack
         app._screen_stack.clear()  # as at the end of the program, while the screen still handles the key

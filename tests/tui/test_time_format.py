@@ -7,7 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.cases import cases
-from tests.tui.main_driver import JAVA, opened
+from tests.tui.main_driver import JAVA
+from tests.tui.shared_screens import SharedScreens
 from tests.tui.test_sort import cells_of
 from tui.time_format import REFERENCE, TimeFormat, date_text, time_text
 
@@ -38,8 +39,8 @@ def test_formats_go_round_through_all() -> None:
     assert form is TimeFormat.START
 
 
-async def test_t_changes_the_format() -> None:
-    async with opened(JAVA) as screen:
+async def test_t_changes_the_format(shared: SharedScreens) -> None:
+    async with shared.opened(JAVA) as screen:
         rows = [screen.main.capture.exchange(n).row for n in range(8)]
         start = screen.main.capture.start_ns
         assert cells_of(screen, "Time")[1] == f"{(rows[1].time_ns - start) // 1000 / 1e6:.6f}"
@@ -57,8 +58,8 @@ async def test_t_changes_the_format() -> None:
         assert screen.main.appearance.time is TimeFormat.START
 
 
-async def test_shift_t_counts_from_a_row_and_back() -> None:
-    async with opened(JAVA) as screen:
+async def test_shift_t_counts_from_a_row_and_back(shared: SharedScreens) -> None:
+    async with shared.opened(JAVA) as screen:
         rows = [screen.main.capture.exchange(n).row for n in range(5)]
         await screen.press("j", "j", "T")
         shown = cells_of(screen, "Time")

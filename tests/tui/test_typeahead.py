@@ -13,6 +13,7 @@ from textual.app import SystemCommand
 from textual.command import CommandList
 from textual.widgets import Input, OptionList
 
+from tests.tui import textual_for_tests
 from tests.tui.main_driver import JAVA, Screen, opened
 from tui.app import KDissectApp
 from tui.screens.dialog import Choice, Menu, Prompt
@@ -79,12 +80,13 @@ async def test_no_keys_and_clicks_crash_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, breaths: Sequence[Sequence[str | tuple[int, int]]]
 ) -> None:
     monkeypatch.chdir(tmp_path)  # what they write
-    async with opened(JAVA) as screen:
-        for breath in breaths:
-            type_at_once(screen, *breath)
-            await asyncio.sleep(0.02 * len(breath))
-        await handled(screen)
-        assert screen.main.is_attached
+    with textual_for_tests.drawn_after_each_change():
+        async with opened(JAVA) as screen:
+            for breath in breaths:
+                type_at_once(screen, *breath)
+                await asyncio.sleep(0.02 * len(breath))
+            await handled(screen)
+            assert screen.main.is_attached
 
 
 async def test_a_filter_is_typed_at_once() -> None:

@@ -1,17 +1,24 @@
 """Textual as our tests run it: with the same results, in less than half of the CPU.
 
 * Its pilot waits until the process is idle by the clock, and sends a message to each widget at each wait. Here it
-  waits until the event loop has nothing to run and the screen nothing to draw: however fast the machine is.
-* It draws after each change. Here it draws when the event loop has nothing to run: what is drawn over at once is not.
+  waits until the event loop has nothing to run and the screen nothing to lay out: however fast the machine is.
+* It draws after each change. Here a screen is laid out after each, when the event loop has nothing to run, and drawn
+  when it comes to the front, at each size, where a test looks, and when the application ends. What writes to a
+  terminal, and what has random keys (`drawn_after_each_change`), is drawn each time.
 * It parses its style sheets for each application. Here all share what is parsed.
 * It looks through all classes of a widget for each message. Here it is kept which messages a class does not handle.
+* It reads the signature of each function that it calls later. Here a function's code is asked.
 * Notifications expire by the clock. Here all that were ever posted are kept, for `Driven.notifications`.
 """
 
 import asyncio
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from inspect import CO_VARARGS, CO_VARKEYWORDS
+from types import FunctionType
 from typing import Any
 
+import textual._callback
 import textual.app
 import textual.pilot
 import textual.strip
@@ -30,6 +37,8 @@ from tui.typeahead import TypeAhead
 
 POSTED = "posted"
 """The attribute of an application's notifications with all of them, expired or not."""
+DRAWN = "drawn"
+"""The attribute of an application with the screen that it drew when that came to the front, and its size then."""
 _parsed: dict[frozenset[tuple[str, str]], LRUCache[tuple[Any, ...], Any]] = {}
 """Parsed style sheets by the variables that they were parsed with."""
 _is_handled: dict[tuple[type, str, type], bool] = {}
@@ -37,7 +46,8 @@ _is_handled: dict[tuple[type, str, type], bool] = {}
 
 
 async def idle(app: App[Any]) -> None:
-    """Wait until all messages are handled and all is drawn. Threads and timers are not waited for."""
+    """Wait until all messages are handled and all is laid out, and drawn if it is to be. Threads and timers are not
+    waited for."""
     loop: Any = asyncio.get_running_loop()
     ready = loop._ready
     quiet = 0
@@ -54,7 +64,7 @@ async def idle(app: App[Any]) -> None:
 
 
 def _draws(app: App[Any]) -> bool:
-    """Draw what waits for the next frame; return whether there was something."""
+    """Lay out, or draw, what waits for the next frame; return whether there was something."""
     if app._resize_timer is not None:
         app._check_resize()
         return True
@@ -70,19 +80,42 @@ def _draws(app: App[Any]) -> bool:
         return False
     if any(waiting):
         screen._on_timer_update()
-    elif screen._compositor._dirty_regions:
+    elif screen._compositor._dirty_regions and (
+        _is_drawn_each_time or not app.is_headless or app.__dict__.get(DRAWN) != (screen, screen.size)
+    ):
+        app.__dict__[DRAWN] = screen, screen.size
         _original_compositor_refresh(screen)
     else:
         return False
     return True
 
 
+@contextmanager
+def drawn_after_each_change() -> Iterator[None]:
+    """Draw as users see it: all that may stand on the screen for a moment."""
+    global _is_drawn_each_time
+    _is_drawn_each_time = True
+    try:
+        yield
+    finally:
+        _is_drawn_each_time = False
+
+
 def _draw_when_idle(screen: Screen[Any]) -> None:
-    """Keep the regions that changed for `_draws`."""
+    """Keep the regions that changed for `_draws`, or for who looks at them."""
     if screen is screen.app.screen and not screen.app.is_inline:
         screen._dirty_widgets.clear()
     else:
         _original_compositor_refresh(screen)
+
+
+async def _shutdown(app: App[Any]) -> None:
+    """Draw the last state, in which an error fails the test as well."""
+    if app.is_headless and app._exception is None and app._screen_stack and app.screen.is_running:
+        await idle(app)
+        if app._screen_stack and app.screen._compositor._dirty_regions:
+            _original_compositor_refresh(app.screen)
+    await _original_shutdown(app)
 
 
 async def _wait_for_idle(*_: float) -> None:
@@ -126,7 +159,19 @@ def _handlers(pump: MessagePump, name: str, message: Message) -> Iterable[tuple[
     return _original_handlers(pump, name, message) if _is_handled[kind] else ()
 
 
+def _count_parameters(function: Callable[..., Any]) -> int:
+    """Count as `inspect.signature` does, which takes a hundred times as long."""
+    if not isinstance(function, FunctionType) or function.__dict__:  # it may stand for another one
+        return _original_count_parameters(function)
+    code = function.__code__
+    rest = bool(code.co_flags & CO_VARARGS) + bool(code.co_flags & CO_VARKEYWORDS)
+    return code.co_argcount + code.co_kwonlyargcount + rest
+
+
+_is_drawn_each_time = False
 _original_compositor_refresh = Screen._compositor_refresh
+_original_count_parameters = textual._callback._count_parameters
+_original_shutdown = App._shutdown
 _original_add = Notifications.add
 _original_handlers = MessagePump._get_dispatch_methods
 _original_init = Stylesheet.__init__
@@ -138,9 +183,11 @@ def install() -> None:
     textual.app.wait_for_idle = textual.pilot.wait_for_idle = _wait_for_idle
     Pilot._wait_for_screen = _wait_for_screen
     Screen._compositor_refresh = _draw_when_idle
+    App._shutdown = _shutdown
     textual.strip.FIFOCache = lambda _: {}  # a strip of a line has seven, and most are never used
     Stylesheet.__init__ = _init
     Stylesheet.set_variables = _set_variables
     RuleSet.__hash__ = object.__hash__  # the same, natively: sets of rules are made for each widget that is styled
     MessagePump._get_dispatch_methods = _handlers
+    textual._callback._count_parameters = _count_parameters
     Notifications.add = _add
