@@ -20,29 +20,39 @@ from functools import partial
 from typing import Any, Final, TypeVar
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.fs
-import pyarrow.parquet as pq
-from deltalake import CommitProperties, DeltaTable, Schema, Transaction
+from deltalake import CommitProperties, DeltaTable, Transaction
 from deltalake.exceptions import CommitFailedError, DeltaError, TableNotFoundError
 from deltalake.transaction import AddAction, RemoveAction
 from deltalake.writer import write_deltalake
+from pyarrow.dataset import dataset
 
 from dissector.core.text import clean
 from dissector.tables.arrow_types import all_columns, arrow_schema, column
 from dissector.tables.commit_probe import loses_commits
 from dissector.tables.data_files import DataFile
+from dissector.tables.evolution import add_columns, whole_schema
 from dissector.tables.file_systems import ERRORS, LOCAL, delta_options, delta_uri, opened, reason
-from dissector.tables.schemas import BY_NAME, FACT_TABLES
+from dissector.tables.schemas import BY_NAME, FACT_TABLES, KEYS
 from dissector.tables.storage import StorageError
 
 CAPTURES: Final = "captures"
-OTHER_VERSION: Final = "tables of another version"
 _ALONE: Final = CommitProperties(max_commit_retries=0)
 """For a commit that any other commit makes wrong: the library would retry it, and it would land."""
 _OUTSIDE: Final = re.compile(r"^/|(?:^|/)\.\.(?:/|$)|^[A-Za-z][A-Za-z0-9+.-]*:|[\\\0]")
 """In a path of a log: it leads out of the table's folder."""
 _TOGETHER: Final = 200
 """Captures whose facts are removed by one condition."""
+_ABSENT: Final = {"STRING": pc.scalar(""), "BIGINT": pc.scalar(0)}
+_CELLS: Final = {
+    each.name: pc.coalesce(pc.field(each.name), *([_ABSENT[each.type]] if each.type in _ABSENT else ()))
+    for each in (*KEYS, *BY_NAME[CAPTURES].columns)
+} | {
+    "merged_with": pc.coalesce(pc.field("merged_with"), pc.field("capture")),
+    "form": pc.coalesce(pc.field("form"), pc.scalar("unread")),
+}
+"""The columns of `captures` as they are read: what an earlier version did not write has a value that says nothing."""
 Row = dict[str, Any]
 Result = TypeVar("Result")
 Decide = Callable[[Sequence[Row]], Sequence[Row]]
@@ -77,39 +87,29 @@ def _plain_errors(uri: str) -> Iterator[None]:
         raise StorageError(f"{uri}: {reason(error)}") from None
 
 
-def create_tables(uri: str) -> None:
-    """Create the tables that do not exist yet. Raises `StorageError`, also for tables with other columns: a commit
-    would not notice; and for a store that loses commits."""
+def create_tables(uri: str) -> dict[str, list[str]]:
+    """Create the tables that do not exist yet, and add the columns that others lack; return which, by table. Raises
+    `StorageError`, also for tables that can't be read, and for a store that loses commits."""
     with _plain_errors(uri):
         if not uri.startswith(LOCAL) and delta_table(uri, CAPTURES) is None and loses_commits(uri):
             raise StorageError(
                 f"{uri}: this store ignores If-None-Match: if two ingests commit at the same time, rows of one are lost"
             )
-        for name, table in BY_NAME.items():
-            found = delta_table(uri, name)
-            if found is not None and not is_readable(name, found):
-                raise StorageError(f"{uri}: {OTHER_VERSION}: ingest into another folder")
-            if found is not None:
-                _add_columns(name, found)
-            else:
-                DeltaTable.create(
-                    delta_uri(f"{uri}/{name}"), arrow_schema(table), mode="ignore", storage_options=delta_options(uri)
-                )
+        found = {name: delta_table(uri, name) for name in BY_NAME}
+        for name, table in found.items():
+            if table is not None:
+                whole_schema(uri, name, table)
+        return {name: until_committed(partial(_completed, uri, name, table)) for name, table in found.items()}
 
 
-def is_readable(name: str, table: DeltaTable) -> bool:
-    """Return whether a table has the columns that this version writes, but for some at the end, which later versions
-    added and which are null in its rows."""
-    expected: list[str] = arrow_schema(BY_NAME[name]).names
-    found = [field.name for field in table.schema().fields]
-    return bool(found) and found == expected[: len(found)]
-
-
-def _add_columns(name: str, table: DeltaTable) -> None:
-    """Add the columns that a table of an earlier version lacks."""
-    missing = list(arrow_schema(BY_NAME[name]))[len(table.schema().fields) :]
-    if missing:
-        table.alter.add_columns(Schema.from_arrow(pa.schema(missing)).fields)
+def _completed(uri: str, name: str, table: DeltaTable | None) -> list[str]:
+    """Create a table, or add the columns that it lacks; return those."""
+    if table is not None:
+        table.update_incremental()
+        return add_columns(name, table)
+    schema = arrow_schema(BY_NAME[name])
+    DeltaTable.create(delta_uri(f"{uri}/{name}"), schema, mode="ignore", storage_options=delta_options(uri))
+    return list(schema.names)
 
 
 def append_facts(uri: str, files: Iterable[DataFile], transaction: tuple[str, int] | None = None) -> None:
@@ -206,9 +206,11 @@ def _write_captures(uri: str, table: DeltaTable, rows: Sequence[Row], *, replace
             if replaces:
                 listed = ", ".join(f"'{row['capture']}'" for row in rows)
                 where = f"capture IN ({listed})"
-                write_deltalake(table, data, mode="overwrite", predicate=where, commit_properties=_ALONE)
+                write_deltalake(
+                    table, data, mode="overwrite", predicate=where, schema_mode="merge", commit_properties=_ALONE
+                )
             else:
-                write_deltalake(table, data, mode="append", commit_properties=_ALONE)
+                write_deltalake(table, data, mode="append", schema_mode="merge", commit_properties=_ALONE)
         except CommitFailedError:
             return False
     return True
@@ -226,6 +228,7 @@ def remove_captures(uri: str, captures: Iterable[str]) -> int:
             table.delete(f"capture IN ({listed})", commit_properties=_ALONE)
         return found
 
+    create_tables(uri)
     with _plain_errors(uri):
         removed = until_committed(remove)
     # Of these epochs only: an ingest of the same capture may be at work.
@@ -248,14 +251,13 @@ def captures_in(uri: str, table: DeltaTable) -> list[Row]:
     """Return the rows of `captures` in a version of the table. pyarrow reads the files by itself: as a data set of the
     library, now and then it ends the process with an abort. Raises `StorageError`."""
     files, top = opened(f"{uri}/{CAPTURES}")
-    rows: list[Row] = []
-    for path in file_paths(table):
-        try:
-            rows += pq.read_table(f"{top}/{path}", filesystem=files).to_pylist()
-        except ERRORS as error:
-            name = f"{uri.removeprefix(LOCAL)}/{CAPTURES}/{path}"
-            raise StorageError(f"{name}: cannot be read: {reason(error)}") from None
-    return rows
+    schema = arrow_schema(BY_NAME[CAPTURES])
+    paths = [f"{top}/{path}" for path in file_paths(table)]
+    try:
+        rows = dataset(paths, schema, format="parquet", filesystem=files).to_table(columns=_CELLS) if paths else None
+    except ERRORS as error:
+        raise StorageError(f"{uri.removeprefix(LOCAL)}/{CAPTURES}: cannot be read: {reason(error)}") from None
+    return [] if rows is None else rows.to_pylist()
 
 
 def live_captures(uri: str) -> list[Row]:

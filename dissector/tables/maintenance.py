@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 from deltalake import ColumnProperties, DeltaTable, WriterProperties
 
 from dissector.core.text import counted
-from dissector.tables.delta_log import delta_table, existing_table, size_problem, until_committed
+from dissector.tables.delta_log import create_tables, delta_table, existing_table, size_problem, until_committed
 from dissector.tables.file_systems import opened
 from dissector.tables.row_batches import RISING
 from dissector.tables.schemas import BY_NAME, FACT_TABLES, KEYS, ROW_KEY
@@ -23,6 +23,7 @@ from dissector.tables.snapshot import Snapshot
 
 def compact(uri: str) -> dict[str, tuple[int, int]]:
     """Rewrite small files of each table as large ones. Return the number of files before and after, by table."""
+    create_tables(uri)
     return {name: until_committed(partial(_compacted, uri, name)) for name in BY_NAME}
 
 
@@ -42,6 +43,7 @@ def _as_written(name: str) -> WriterProperties:
 
 def vacuum(uri: str, hours: int) -> int:
     """Remove files that no table has, and that are older than so many hours. Return how many."""
+    create_tables(uri)
     tables = (existing_table(uri, name) for name in BY_NAME)
     return sum(
         len(each.vacuum(hours, dry_run=False, enforce_retention_duration=False, full=True)) for each in tables
@@ -56,7 +58,7 @@ def problems(uri: str, seen: Snapshot) -> Iterator[str]:
     for name in FACT_TABLES:
         table = delta_table(uri, name)
         if table is None:
-            yield f"{name}: the table is missing"
+            yield f"{name}: the table is missing: of tables of an earlier version, kdissect tables upgrade adds it"
             continue
         keys[name] = Counter()
         for words in _file_problems(uri, name, table):
