@@ -13,8 +13,8 @@ from dissector.capture.errors import CaptureError
 from dissector.tables.delta_log import CAPTURES, captures_in, delta_table, file_paths
 from dissector.tables.evolution import whole_schema
 from dissector.tables.file_systems import normal_uri
+from dissector.tables.retries import tries
 from dissector.tables.schemas import BY_NAME, FACT_TABLES, TableSchema
-from dissector.tables.storage import StorageError
 
 
 class Snapshot(NamedTuple):
@@ -30,7 +30,7 @@ class Snapshot(NamedTuple):
 
 def snapshot(uri: str) -> Snapshot | None:
     """Return the tables of a storage; None if there are none. Raises `StorageError`."""
-    while True:
+    for _ in tries(f"{uri}/{CAPTURES}"):
         captures = delta_table(uri, CAPTURES)
         if captures is None:
             return None
@@ -43,16 +43,15 @@ def snapshot(uri: str) -> Snapshot | None:
         captures.update_incremental()
         if captures.version() == version:
             files[CAPTURES] = _files(uri, CAPTURES, captures)
-            return Snapshot(captures_in(uri, captures), files, schemas)
+            found = Snapshot(captures_in(uri, captures, whole=True), files, schemas)
+            break
+    return found
 
 
 def seen_tables(folder: str) -> Snapshot:
     """Return what is to be seen of the tables of a folder or URL. Raises `CaptureError` if there are none, or such that
     can't be read."""
-    try:
-        found = snapshot(normal_uri(folder))
-    except StorageError as error:
-        raise CaptureError(str(error)) from None
+    found = snapshot(normal_uri(folder))
     if found is None:
         raise CaptureError(f"{folder}: no tables found")
     return found
