@@ -86,8 +86,10 @@ class Tables:
         self.engine.define_rows("live", pa.Table.from_arrays(columns, names=[name for name, _ in names]))
 
     def count(self) -> tuple[int, int]:
-        """Return the number of captures, and of their problems."""
-        return len(self._seen.captures), sum(len(row["problems"] or ()) for row in self._seen.captures)
+        """Return the number of captures, and of their problems: each capture of a run has those of the run."""
+        captures = self._seen.captures
+        problems = {(row["epoch"], *each.values()) for row in captures for each in row["problems"] or ()}
+        return len(captures), len(problems)
 
     @cached_property
     def _files(self) -> list[_CaptureRow]:
