@@ -3,12 +3,12 @@ case each, as CI servers read it; SARIF 2.1.0 (OASIS), as code hosts show it bes
 
 from collections.abc import Sequence
 from enum import StrEnum
-from importlib.metadata import version
 from typing import Any, Final, NamedTuple
 from urllib.parse import quote
 from xml.etree.ElementTree import Element, SubElement, tostring
 
 from dissector.core.text import clean
+from dissector.core.version import version
 
 
 class RuleStatus(StrEnum):

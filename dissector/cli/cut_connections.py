@@ -62,7 +62,7 @@ def _listed(captures: Sequence[Row]) -> str:
     """Return the names of captures, as in a sentence; of many the first ones."""
     names = [clean(Path(row["path"]).name) for row in captures[:MOST_IN_SENTENCE]]
     if len(captures) > MOST_IN_SENTENCE:
-        names.append(f"{len(captures) - MOST_IN_SENTENCE:,} others")
+        names.append(counted(len(captures) - MOST_IN_SENTENCE, "other"))
     return " and ".join(filter(None, (", ".join(names[:-1]), names[-1])))
 
 

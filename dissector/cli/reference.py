@@ -62,7 +62,7 @@ def _examples(epilog: str) -> Iterator[tuple[str, str]]:
 
 def print_manual(program: Any) -> int:
     """Print that of a program, as typer makes it, as troff: `kdissect man | man -l -`."""
-    from importlib.metadata import version
+    from dissector.core.version import version
 
     pages = list(command_pages(program))
     print(f'.TH KDISSECT 1 "" "kdissect {version("kafka-dissector")}" "User Commands"')

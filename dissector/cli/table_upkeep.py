@@ -98,6 +98,22 @@ def compact(folder: str) -> int:
     return 0
 
 
+def upgrade(folder: str) -> int:
+    """Add the tables and columns that tables of an earlier version lack, and print them; return the exit code."""
+    _seen(folder)
+    from dissector.tables.delta_log import create_tables
+    from dissector.tables.file_systems import normal_uri
+    from dissector.tables.schemas import KEYS
+
+    added = {name: columns for name, columns in create_tables(normal_uri(folder)).items() if columns}
+    for name, columns in added.items():
+        told = "created" if columns[: len(KEYS)] == [each.name for each in KEYS] else f"{', '.join(columns)} added"
+        print(f"{clean(folder)}: {name}: {told}", file=sys.stderr)
+    if not added:
+        print(f"{clean(folder)}: no column is missing", file=sys.stderr)
+    return 0
+
+
 def vacuum(folder: str, hours: int) -> int:
     """Remove files that no table has; return the exit code.
 

@@ -75,6 +75,15 @@ def tables_compact(folder: Folder) -> int:
     return run(folder)
 
 
+@command(tables, "upgrade", epilog=examples({"columns that later versions added": "kdissect tables upgrade tables"}))
+def tables_upgrade(folder: Folder) -> int:
+    """Add the tables and columns that tables of an earlier version lack, as the next ingest would. Rows that are there
+    have nulls in them until their captures are replaced."""
+    from dissector.cli.table_upkeep import upgrade as run
+
+    return run(folder)
+
+
 @command(
     tables,
     "vacuum",

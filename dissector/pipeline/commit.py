@@ -4,16 +4,17 @@ captures, which make them count."""
 import pickle
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from importlib.metadata import version
 
 from dissector.capture_session.tally import CaptureTally, PartitionTally
 from dissector.core.finding import Finding
+from dissector.core.version import version
 from dissector.pipeline.file_scan import FileScan
 from dissector.pipeline.observations import finding_cells
 from dissector.pipeline.origins import Origin, merged_with
 from dissector.pipeline.partition_rows import WriteOptions
+from dissector.tables.compaction import compact_crowded
 from dissector.tables.data_files import DataFile
-from dissector.tables.delta_log import append_facts, put_captures, remove_facts
+from dissector.tables.delta_log import CAPTURES, append_facts, put_captures, remove_facts
 from dissector.tables.row_batches import Cells
 from dissector.tables.schemas import FACT_TABLES
 
@@ -24,7 +25,7 @@ def commit(
 ) -> None:  # fmt: skip
     """Commit data files and their captures, in place of what earlier ingests of the same captures wrote. `problems` are
     those of all files together. A `transaction` makes the rows land once (`append_facts`)."""
-    append_facts(uri, (file for file in files if file.table in FACT_TABLES), transaction)
+    crowded = append_facts(uri, (file for file in files if file.table in FACT_TABLES), transaction)
     merged = merged_with(scans)
     mine = [_capture_row(scan, epoch, options, problems) | {"merged_with": merged[scan.path]} for scan in scans]
 
@@ -35,6 +36,7 @@ def commit(
     put = {row["capture"] for row in put_captures(uri, latest)}
     if transaction is None:
         remove_facts(uri, [row for row in mine if row["capture"] not in put])
+    compact_crowded(uri, (*crowded, CAPTURES))
 
 
 def rows_by_table(files: Iterable[DataFile]) -> dict[str, int]:

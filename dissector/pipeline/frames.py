@@ -36,7 +36,12 @@ def rows_of_files(spark: SparkSession, table: TableSchema, uris: Sequence[str]) 
         for uri in (uri for batch in batches for uri in batch.column(1).to_pylist()):
             files, path = opened(uri)
             with pq.ParquetFile(path, filesystem=files) as file:
-                for batch in file.iter_batches(_ROWS_PER_BATCH, columns=schema.names):
-                    yield pa.RecordBatch.from_arrays([batch.column(name) for name in schema.names], schema=schema)
+                there = set(schema.names).intersection(file.schema_arrow.names)
+                for batch in file.iter_batches(_ROWS_PER_BATCH, columns=list(there)):
+                    columns = (  # earlier versions lack some
+                        batch.column(each.name) if each.name in there else pa.nulls(len(batch), each.type)
+                        for each in schema
+                    )
+                    yield pa.RecordBatch.from_arrays(list(columns), schema=schema)
 
     return named.repartitionById(tasks, f.col("task")).mapInArrow(read, ddl(table))

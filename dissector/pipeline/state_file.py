@@ -13,7 +13,6 @@ import struct
 import time
 from collections.abc import Mapping
 from hashlib import sha256
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any, Final
 
@@ -21,6 +20,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from dissector.core.object_graph import Nodes
+from dissector.core.version import version
 from dissector.pipeline.arrow_messages import is_compressed
 
 _FORMAT: Final = b"1"

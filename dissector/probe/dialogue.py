@@ -7,9 +7,9 @@ controllers has no Metadata and gets DescribeCluster instead.
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from importlib.metadata import version as installed_version
 from typing import NamedTuple
 
+from dissector.core.version import version as installed_version
 from dissector.probe.connection import BrokerConnection, ClosedError, ProbeError
 from dissector.protocol.codec.plan import plan
 from dissector.protocol.message import Values

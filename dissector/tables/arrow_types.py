@@ -12,10 +12,13 @@ from dissector.core.arrays import Int64
 from dissector.core.json_text import encodable
 from dissector.tables.schemas import KEYS, TableSchema
 
-_SCALARS: Final = {
+SCALARS: Final = {
     "STRING": pa.string(), "BIGINT": pa.int64(), "INT": pa.int32(), "DATE": pa.date32(), "BINARY": pa.binary(),
     "BOOLEAN": pa.bool_(), "TIMESTAMP": pa.timestamp("us", tz="UTC"),
+    "TIMESTAMP_NTZ": pa.timestamp("us"), "SMALLINT": pa.int16(), "TINYINT": pa.int8(), "FLOAT": pa.float32(),
+    "DOUBLE": pa.float64(),
 }  # fmt: skip
+"""Those from `TIMESTAMP_NTZ` on only columns of users have."""
 TEXTS: Final = pa.dictionary(pa.int32(), pa.string())
 REPEATED: Final = frozenset((
     "capture", "connection", "client", "server", "kind", "api", "client_id", "software_name", "software_version",
@@ -89,7 +92,7 @@ def arrow_type(words: str) -> pa.DataType:
     head, _, inner = words.partition("<")
     inner = inner.removesuffix(">")
     if not inner:
-        return _SCALARS[head]
+        return SCALARS[head]
     parts = _parts(inner)
     if head == "STRUCT":
         named = (part.partition(":") for part in parts)

@@ -20,29 +20,47 @@ from functools import partial
 from typing import Any, Final, TypeVar
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.fs
-import pyarrow.parquet as pq
-from deltalake import CommitProperties, DeltaTable, Schema, Transaction
+from deltalake import CommitProperties, DeltaTable, Transaction
 from deltalake.exceptions import CommitFailedError, DeltaError, TableNotFoundError
 from deltalake.transaction import AddAction, RemoveAction
 from deltalake.writer import write_deltalake
+from pyarrow.dataset import dataset
 
 from dissector.core.text import clean
 from dissector.tables.arrow_types import all_columns, arrow_schema, column
 from dissector.tables.commit_probe import loses_commits
 from dissector.tables.data_files import DataFile
+from dissector.tables.evolution import add_columns, whole_schema
 from dissector.tables.file_systems import ERRORS, LOCAL, delta_options, delta_uri, opened, reason
-from dissector.tables.schemas import BY_NAME, FACT_TABLES
+from dissector.tables.retries import tries
+from dissector.tables.schemas import BY_NAME, FACT_TABLES, KEYS
 from dissector.tables.storage import StorageError
 
 CAPTURES: Final = "captures"
-OTHER_VERSION: Final = "tables of another version"
 _ALONE: Final = CommitProperties(max_commit_retries=0)
 """For a commit that any other commit makes wrong: the library would retry it, and it would land."""
 _OUTSIDE: Final = re.compile(r"^/|(?:^|/)\.\.(?:/|$)|^[A-Za-z][A-Za-z0-9+.-]*:|[\\\0]")
 """In a path of a log: it leads out of the table's folder."""
+_OFTEN: Final = {"delta.checkpointInterval": "10"}
+"""Commits between checkpoints: who opens a table reads those after the last one, each for half a millisecond."""
+MOST_SMALL: Final = 32
+"""Small files of a table that an ingest leaves as they are."""
+SMALL_BYTES: Final = 16 << 20
+"""Larger files are not small for an ingest: else each would rewrite all rows now and then."""
 _TOGETHER: Final = 200
 """Captures whose facts are removed by one condition."""
+_ABSENT: Final = {"STRING": pc.scalar(""), "BIGINT": pc.scalar(0)}
+_CELLS: Final = {
+    each.name: pc.coalesce(pc.field(each.name), *([_ABSENT[each.type]] if each.type in _ABSENT else ()))
+    for each in (*KEYS, *BY_NAME[CAPTURES].columns)
+} | {
+    "merged_with": pc.coalesce(pc.field("merged_with"), pc.field("capture")),
+    "form": pc.coalesce(pc.field("form"), pc.scalar("unread")),
+}
+"""The columns of `captures` as they are read: what an earlier version did not write has a value that says nothing."""
+_PLAIN: Final = (pa.string(), pa.int64())
 Row = dict[str, Any]
 Result = TypeVar("Result")
 Decide = Callable[[Sequence[Row]], Sequence[Row]]
@@ -51,7 +69,7 @@ Decide = Callable[[Sequence[Row]], Sequence[Row]]
 
 def delta_table(uri: str, name: str) -> DeltaTable | None:
     """Return a table of a storage; None if it does not exist. Raises `StorageError`."""
-    with _plain_errors(uri):
+    with plain_errors(uri):
         try:
             return existing_table(uri, name)
         except TableNotFoundError:
@@ -69,7 +87,7 @@ def existing_table(uri: str, name: str) -> DeltaTable:
 
 
 @contextmanager
-def _plain_errors(uri: str) -> Iterator[None]:
+def plain_errors(uri: str) -> Iterator[None]:
     """Turn errors of the storage into a `StorageError`, whose text is one line."""
     try:
         yield
@@ -77,52 +95,47 @@ def _plain_errors(uri: str) -> Iterator[None]:
         raise StorageError(f"{uri}: {reason(error)}") from None
 
 
-def create_tables(uri: str) -> None:
-    """Create the tables that do not exist yet. Raises `StorageError`, also for tables with other columns: a commit
-    would not notice; and for a store that loses commits."""
-    with _plain_errors(uri):
+def create_tables(uri: str) -> dict[str, list[str]]:
+    """Create the tables that do not exist yet, and add the columns that others lack; return which, by table. Raises
+    `StorageError`, also for tables that can't be read, and for a store that loses commits."""
+    with plain_errors(uri):
         if not uri.startswith(LOCAL) and delta_table(uri, CAPTURES) is None and loses_commits(uri):
             raise StorageError(
                 f"{uri}: this store ignores If-None-Match: if two ingests commit at the same time, rows of one are lost"
             )
-        for name, table in BY_NAME.items():
-            found = delta_table(uri, name)
-            if found is not None and not is_readable(name, found):
-                raise StorageError(f"{uri}: {OTHER_VERSION}: ingest into another folder")
-            if found is not None:
-                _add_columns(name, found)
-            else:
-                DeltaTable.create(
-                    delta_uri(f"{uri}/{name}"), arrow_schema(table), mode="ignore", storage_options=delta_options(uri)
-                )
+        found = {name: delta_table(uri, name) for name in BY_NAME}
+        for name, table in found.items():
+            if table is not None:
+                whole_schema(uri, name, table)
+        return {
+            name: until_committed(f"{uri}/{name}", partial(_completed, uri, name, table))
+            for name, table in found.items()
+        }
 
 
-def is_readable(name: str, table: DeltaTable) -> bool:
-    """Return whether a table has the columns that this version writes, but for some at the end, which later versions
-    added and which are null in its rows."""
-    expected: list[str] = arrow_schema(BY_NAME[name]).names
-    found = [field.name for field in table.schema().fields]
-    return bool(found) and found == expected[: len(found)]
+def _completed(uri: str, name: str, table: DeltaTable | None) -> list[str]:
+    """Create a table, or add the columns that it lacks; return those."""
+    schema = arrow_schema(BY_NAME[name])
+    if table is None:
+        DeltaTable.create(
+            delta_uri(f"{uri}/{name}"), schema, mode="ignore", configuration=_OFTEN, storage_options=delta_options(uri)
+        )
+        return list(schema.names)
+    table.update_incremental()
+    if not _OFTEN.keys() & table.metadata().configuration.keys():
+        table.alter.set_table_properties(dict(_OFTEN))
+    return add_columns(name, table)
 
 
-def _add_columns(name: str, table: DeltaTable) -> None:
-    """Add the columns that a table of an earlier version lacks."""
-    missing = list(arrow_schema(BY_NAME[name]))[len(table.schema().fields) :]
-    if missing:
-        table.alter.add_columns(Schema.from_arrow(pa.schema(missing)).fields)
-
-
-def append_facts(uri: str, files: Iterable[DataFile], transaction: tuple[str, int] | None = None) -> None:
-    """Append data files to the tables of facts. With a `transaction`, an id and a version that rises, files are
-    appended once, however often it is tried. Raises `StorageError`."""
+def append_facts(uri: str, files: Iterable[DataFile], transaction: tuple[str, int] | None = None) -> list[str]:
+    """Append data files to the tables of facts; return which have many small files now. With a `transaction`, an id and
+    a version that rises, files are appended once, however often it is tried. Raises `StorageError`."""
     by_table: dict[str, list[DataFile]] = {name: [] for name in FACT_TABLES}
     for file in files:
         by_table[file.table].append(file)
-    with _plain_errors(uri):
+    with plain_errors(uri):
         _check_files(uri, [file for of_table in by_table.values() for file in of_table])
-        for name, of_table in by_table.items():
-            if of_table:
-                _append(uri, name, of_table, transaction)
+        return [name for name, mine in by_table.items() if mine and _append(uri, name, mine, transaction)]
 
 
 def _check_files(uri: str, files: list[DataFile]) -> None:
@@ -141,24 +154,33 @@ def size_problem(found: pa.fs.FileInfo, size: int) -> str:
     return "" if found.size == size else f"{found.size:,} bytes instead of {size:,}"
 
 
-def until_committed(commit: Callable[[], Result]) -> Result:
-    """Try a commit again for as long as others commit meanwhile."""
-    while True:
+def until_committed(uri: str, commit: Callable[[], Result]) -> Result:
+    """Try a commit to the table at a URI again while others commit. Raises `StorageError` if they do not end."""
+    for _ in tries(uri):
         with suppress(CommitFailedError):
-            return commit()
+            found = commit()
+            break
+    return found
 
 
-def _append(uri: str, name: str, files: list[DataFile], transaction: tuple[str, int] | None) -> None:
+def is_crowded(table: DeltaTable, more: int = 0) -> bool:
+    """Return whether a table has many small files, or will have with some more."""
+    small = pc.less(pa.table(table.get_add_actions()).column("size_bytes"), SMALL_BYTES)
+    return (pc.sum(small).as_py() or 0) + more > MOST_SMALL
+
+
+def _append(uri: str, name: str, files: list[DataFile], transaction: tuple[str, int] | None) -> bool:
     properties = None if transaction is None else CommitProperties(app_transactions=[Transaction(*transaction)])
     actions: list[AddAction | RemoveAction] = [_added(file) for file in files]
 
-    def append() -> None:
+    def append() -> bool:
         table = existing_table(uri, name)
         if transaction is None or _committed_version(table, transaction[0]) < transaction[1]:
             schema = arrow_schema(BY_NAME[name])
             table.create_write_transaction(actions, "append", schema, commit_properties=properties)
+        return is_crowded(table, len(files))
 
-    until_committed(append)
+    return until_committed(f"{uri}/{name}", append)
 
 
 def _committed_version(table: DeltaTable, application: str) -> int:
@@ -176,7 +198,7 @@ def _added(file: DataFile) -> AddAction:
 def put_captures(uri: str, decide: Decide) -> list[Row]:
     """Put the rows into `captures` that `decide` returns, which may be called more than once. Return them. Facts of
     captures that they replace are removed. Raises `StorageError`."""
-    while True:
+    for _ in tries(f"{uri}/{CAPTURES}"):
         table = existing_table(uri, CAPTURES)
         before = captures_in(uri, table)
         rows = list(decide(before))
@@ -201,14 +223,16 @@ def _write_captures(uri: str, table: DeltaTable, rows: Sequence[Row], *, replace
     schema = arrow_schema(BY_NAME[CAPTURES])
     columns = all_columns(schema, lambda field: column([row.get(field.name) for row in rows], field.type))
     data = pa.Table.from_arrays(columns, schema=schema)
-    with _plain_errors(uri):
+    with plain_errors(uri):
         try:
             if replaces:
                 listed = ", ".join(f"'{row['capture']}'" for row in rows)
                 where = f"capture IN ({listed})"
-                write_deltalake(table, data, mode="overwrite", predicate=where, commit_properties=_ALONE)
+                write_deltalake(
+                    table, data, mode="overwrite", predicate=where, schema_mode="merge", commit_properties=_ALONE
+                )
             else:
-                write_deltalake(table, data, mode="append", commit_properties=_ALONE)
+                write_deltalake(table, data, mode="append", schema_mode="merge", commit_properties=_ALONE)
         except CommitFailedError:
             return False
     return True
@@ -226,8 +250,9 @@ def remove_captures(uri: str, captures: Iterable[str]) -> int:
             table.delete(f"capture IN ({listed})", commit_properties=_ALONE)
         return found
 
-    with _plain_errors(uri):
-        removed = until_committed(remove)
+    create_tables(uri)
+    with plain_errors(uri):
+        removed = until_committed(f"{uri}/{CAPTURES}", remove)
     # Of these epochs only: an ingest of the same capture may be at work.
     remove_facts(uri, removed)
     return len(removed)
@@ -235,31 +260,32 @@ def remove_captures(uri: str, captures: Iterable[str]) -> int:
 
 def _remove_facts(uri: str, condition: str) -> None:
     """Delete rows. What others commit meanwhile, a compaction for one, is looked at again."""
-    with _plain_errors(uri):
+    with plain_errors(uri):
         for name in FACT_TABLES:
-            until_committed(partial(_delete, uri, name, condition))
+            until_committed(f"{uri}/{name}", partial(_delete, uri, name, condition))
 
 
 def _delete(uri: str, name: str, condition: str) -> None:
     existing_table(uri, name).delete(condition, commit_properties=_ALONE)
 
 
-def captures_in(uri: str, table: DeltaTable) -> list[Row]:
-    """Return the rows of `captures` in a version of the table. pyarrow reads the files by itself: as a data set of the
-    library, now and then it ends the process with an abort. Raises `StorageError`."""
+def captures_in(uri: str, table: DeltaTable, *, whole: bool = False) -> list[Row]:
+    """Return the rows of `captures` in a version of the table: the cells that are texts or integers, or `whole`.
+    pyarrow reads the files by itself: as a data set of the library, now and then it ends the process with an abort.
+    Raises `StorageError`."""
     files, top = opened(f"{uri}/{CAPTURES}")
-    rows: list[Row] = []
-    for path in file_paths(table):
-        try:
-            rows += pq.read_table(f"{top}/{path}", filesystem=files).to_pylist()
-        except ERRORS as error:
-            name = f"{uri.removeprefix(LOCAL)}/{CAPTURES}/{path}"
-            raise StorageError(f"{name}: cannot be read: {reason(error)}") from None
-    return rows
+    schema = arrow_schema(BY_NAME[CAPTURES])
+    paths = [f"{top}/{path}" for path in file_paths(table)]
+    columns = {name: cell for name, cell in _CELLS.items() if whole or schema.field(name).type in _PLAIN}
+    try:
+        rows = dataset(paths, schema, format="parquet", filesystem=files).to_table(columns=columns) if paths else None
+    except ERRORS as error:
+        raise StorageError(f"{uri.removeprefix(LOCAL)}/{CAPTURES}: cannot be read: {reason(error)}") from None
+    return [] if rows is None else rows.to_pylist()
 
 
 def live_captures(uri: str) -> list[Row]:
-    """Return the rows of `captures`; none if there are no tables. Raises `StorageError`."""
+    """Return the rows of `captures`, without lists and times; none if there are no tables. Raises `StorageError`."""
     table = delta_table(uri, CAPTURES)
     return [] if table is None else captures_in(uri, table)
 

@@ -31,20 +31,20 @@ class DuckDb:
         self._connection = duckdb.connect(config={"autoinstall_known_extensions": "false"})
 
     def define_files(self, name: str, table: TableSchema, uris: Sequence[str]) -> None:
-        if not uris:
-            self.define_rows(name, arrow_schema(table).empty_table())
+        if uris and not uris[0].startswith(LOCAL):
+            found = [opened(uri) for uri in uris]  # DuckDB itself would need an extension for each kind of store
+            self._remote[name] = dataset(
+                [path for _, path in found], arrow_schema(table), format="parquet", filesystem=found[0][0]
+            )
+            self._connection.register(name, self._remote[name])
             return
-        if uris[0].startswith(LOCAL):
+        self.define_rows(f"no_{name}", arrow_schema(table).empty_table())  # files of earlier versions lack columns
+        rows = f"FROM no_{name}"
+        if uris:
             paths = ", ".join(self.dialect.text(uri.removeprefix(LOCAL)) for uri in uris)
-            self.define_rows(f"no_{name}", arrow_schema(table).empty_table())  # files of earlier versions lack columns
-            files = f"SELECT * FROM read_parquet([{paths}], union_by_name = true)"
-            self.define(name, f"SELECT * FROM no_{name} UNION ALL BY NAME {files}")
-            return
-        found = [opened(uri) for uri in uris]  # DuckDB itself would need an extension for each kind of store
-        self._remote[name] = dataset(
-            [path for _, path in found], arrow_schema(table), format="parquet", filesystem=found[0][0]
-        )
-        self._connection.register(name, self._remote[name])
+            rows += f" UNION ALL BY NAME FROM read_parquet([{paths}], union_by_name = true)"
+        names = ", ".join(f'"{each}"' for each in arrow_schema(table).names)  # without columns of users
+        self.define(name, f"SELECT {names} FROM ({rows})")
 
     def define_rows(self, name: str, rows: pa.Table) -> None:
         self._connection.register("some_rows", rows)

@@ -11,37 +11,25 @@ from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
-from deltalake import ColumnProperties, DeltaTable, WriterProperties
+from deltalake import DeltaTable
 
 from dissector.core.text import counted
-from dissector.tables.delta_log import delta_table, existing_table, size_problem, until_committed
+from dissector.tables.compaction import compacted
+from dissector.tables.delta_log import create_tables, delta_table, existing_table, size_problem, until_committed
 from dissector.tables.file_systems import opened
-from dissector.tables.row_batches import RISING
-from dissector.tables.schemas import BY_NAME, FACT_TABLES, KEYS, ROW_KEY
+from dissector.tables.schemas import BY_NAME, FACT_TABLES, ROW_KEY
 from dissector.tables.snapshot import Snapshot
 
 
 def compact(uri: str) -> dict[str, tuple[int, int]]:
     """Rewrite small files of each table as large ones. Return the number of files before and after, by table."""
-    return {name: until_committed(partial(_compacted, uri, name)) for name in BY_NAME}
-
-
-def _compacted(uri: str, name: str) -> tuple[int, int]:
-    table = existing_table(uri, name)
-    before = len(table.file_uris())
-    table.optimize.compact(writer_properties=_as_written(name))
-    return before, len(table.file_uris())
-
-
-def _as_written(name: str) -> WriterProperties:
-    """Return how numbers that rise are written, as by `data_files`: the library would make dictionaries of them."""
-    rising = ColumnProperties(dictionary_enabled=False, encoding="DELTA_BINARY_PACKED")
-    columns = (each.name for each in (*KEYS, *BY_NAME[name].columns))
-    return WriterProperties(compression="ZSTD", column_properties={each: rising for each in columns if each in RISING})
+    create_tables(uri)
+    return {name: until_committed(f"{uri}/{name}", partial(compacted, uri, name)) for name in BY_NAME}
 
 
 def vacuum(uri: str, hours: int) -> int:
     """Remove files that no table has, and that are older than so many hours. Return how many."""
+    create_tables(uri)
     tables = (existing_table(uri, name) for name in BY_NAME)
     return sum(
         len(each.vacuum(hours, dry_run=False, enforce_retention_duration=False, full=True)) for each in tables
@@ -56,7 +44,7 @@ def problems(uri: str, seen: Snapshot) -> Iterator[str]:
     for name in FACT_TABLES:
         table = delta_table(uri, name)
         if table is None:
-            yield f"{name}: the table is missing"
+            yield f"{name}: the table is missing: of tables of an earlier version, kdissect tables upgrade adds it"
             continue
         keys[name] = Counter()
         for words in _file_problems(uri, name, table):

@@ -72,7 +72,7 @@ class Tables:
             view = ALL_FINDINGS if name == FINDINGS else name
             engine.define(view, f"SELECT * FROM {name}_files WHERE {IS_LIVE.format(live='live')}")
         engine.define(FINDINGS, current_findings())
-        engine.define("numbered_connections", self._numbered("connections", "merged_packet", "conn"))
+        engine.define("numbered_connections", self._numbered("connections", "coalesce(merged_packet, packet)", "conn"))
 
     def _define_live(self) -> None:
         """Define the view of captures that count: `file` is the number of one of Kafka's own files, which counts as a
@@ -86,8 +86,10 @@ class Tables:
         self.engine.define_rows("live", pa.Table.from_arrays(columns, names=[name for name, _ in names]))
 
     def count(self) -> tuple[int, int]:
-        """Return the number of captures, and of their problems."""
-        return len(self._seen.captures), sum(len(row["problems"] or ()) for row in self._seen.captures)
+        """Return the number of captures, and of their problems: each capture of a run has those of the run."""
+        captures = self._seen.captures
+        problems = {(row["epoch"], *each.values()) for row in captures for each in row["problems"] or ()}
+        return len(captures), len(problems)
 
     @cached_property
     def _files(self) -> list[_CaptureRow]:
@@ -128,7 +130,7 @@ class Tables:
     @cached_property
     def _numbers(self) -> str:
         """The view of the numbers of all exchanges."""
-        rows = self._numbered("exchanges", "merged_packet, start", "number")
+        rows = self._numbered("exchanges", "coalesce(merged_packet, packet), start", "number")
         self.engine.define("numbers", f"SELECT {_KEY}, number FROM ({rows}) AS numbered")
         return "numbers"
 

@@ -10,14 +10,11 @@ from typing import Any, NamedTuple
 from deltalake import DeltaTable
 
 from dissector.capture.errors import CaptureError
-from dissector.tables.delta_log import CAPTURES, OTHER_VERSION, captures_in, delta_table, file_paths, is_readable
+from dissector.tables.delta_log import CAPTURES, captures_in, delta_table, file_paths
+from dissector.tables.evolution import whole_schema
 from dissector.tables.file_systems import normal_uri
-from dissector.tables.schemas import FACT_TABLES
-from dissector.tables.storage import StorageError
-
-
-class OtherVersionError(Exception):
-    """The tables were written by another version of this program."""
+from dissector.tables.retries import tries
+from dissector.tables.schemas import BY_NAME, FACT_TABLES, TableSchema
 
 
 class Snapshot(NamedTuple):
@@ -27,38 +24,34 @@ class Snapshot(NamedTuple):
     """The rows of `captures`."""
     files: Mapping[str, list[str]]
     """URIs of the files of each table, without escapes."""
+    schemas: Mapping[str, TableSchema]
+    """The columns of each table, with those of users."""
 
 
 def snapshot(uri: str) -> Snapshot | None:
-    """Return the tables of a storage; None if there are none. Raises `OtherVersionError`."""
-    while True:
+    """Return the tables of a storage; None if there are none. Raises `StorageError`."""
+    for _ in tries(f"{uri}/{CAPTURES}"):
         captures = delta_table(uri, CAPTURES)
         if captures is None:
             return None
-        if not is_readable(CAPTURES, captures):
-            raise OtherVersionError
-        files = {}
+        files, schemas = {}, {CAPTURES: whole_schema(uri, CAPTURES, captures)}
         for name in FACT_TABLES:
             table = delta_table(uri, name)
-            if table is not None and not is_readable(name, table):
-                raise OtherVersionError
             files[name] = [] if table is None else _files(uri, name, table)
+            schemas[name] = BY_NAME[name] if table is None else whole_schema(uri, name, table)
         version = captures.version()
         captures.update_incremental()
         if captures.version() == version:
             files[CAPTURES] = _files(uri, CAPTURES, captures)
-            return Snapshot(captures_in(uri, captures), files)
+            found = Snapshot(captures_in(uri, captures, whole=True), files, schemas)
+            break
+    return found
 
 
 def seen_tables(folder: str) -> Snapshot:
-    """Return what is to be seen of the tables of a folder or URL. Raises `CaptureError` if there are none, or such of
-    another version."""
-    try:
-        found = snapshot(normal_uri(folder))
-    except OtherVersionError:
-        raise CaptureError(f"{folder}: {OTHER_VERSION}: ingest the captures again") from None
-    except StorageError as error:
-        raise CaptureError(str(error)) from None
+    """Return what is to be seen of the tables of a folder or URL. Raises `CaptureError` if there are none, or such that
+    can't be read."""
+    found = snapshot(normal_uri(folder))
     if found is None:
         raise CaptureError(f"{folder}: no tables found")
     return found

@@ -10,13 +10,14 @@ from typing import Final
 
 import pyarrow.fs
 
+from dissector.capture.errors import CaptureError
 from dissector.tables.file_systems import ERRORS, LOCAL, create_folder, normal_uri, opened, reason
 
 _NOT_IN_NAMES: Final = frozenset("%\\[]{}|<>^`")
 """Characters that the library of Delta's log decodes, or can't have in a URL."""
 
 
-class StorageError(Exception):
+class StorageError(CaptureError):
     """The storage can't be used. Its text is one plain line that names it."""
 
 

@@ -6,18 +6,18 @@ Invariants:
   * the SQL of a question means the same in both engines (a test asks each in both).
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Final, NamedTuple
 
 import pyarrow as pa
 
 from dissector.exchange.silence_causes import SILENCE_CAUSES, UNANSWERED_CODE
-from dissector.tables.arrow_types import arrow_type
+from dissector.tables.arrow_types import SCALARS, arrow_type
 from dissector.tables.delta_log import CAPTURES
-from dissector.tables.engine import DuckDbDialect
+from dissector.tables.engine import DuckDbDialect, SparkDialect
 from dissector.tables.file_systems import LOCAL
-from dissector.tables.schemas import BY_NAME, KEYS, ROW_KEY, TableSchema
+from dissector.tables.schemas import BY_NAME, KEYS, ROW_KEY, TableColumn, TableSchema
 from dissector.tables.snapshot import Snapshot
 from dissector.tables.view_engine import ViewEngine
 
@@ -48,13 +48,12 @@ def questions() -> list[Question]:
 
 def statements(seen: Snapshot, engine: ViewEngine) -> Iterator[str]:
     """Yield the statements that define a view for each table, and then one for each question."""
-    to_view, from_files, type_of = _ENGINES[engine]
-    for name, table in BY_NAME.items():
-        files = seen.files[name]
-        rows = from_files(files) if files else _no_rows(table, type_of)
-        if name != CAPTURES:
-            rows = f"SELECT * FROM ({rows}) AS found WHERE {IS_LIVE.format(live=CAPTURES)}"
-        yield f"{to_view} {ALL_FINDINGS if name == FINDINGS else name} AS {rows}"
+    of_files = _of_duckdb if engine is ViewEngine.DUCKDB else _of_spark
+    to_view = _TO_VIEW[engine]
+    for name in BY_NAME:
+        yield of_files(f"{name}_files", _typed(seen.schemas[name]), seen.files[name])
+        live = "" if name == CAPTURES else f" WHERE {IS_LIVE.format(live=CAPTURES)}"
+        yield f"{to_view} {ALL_FINDINGS if name == FINDINGS else name} AS SELECT * FROM {name}_files{live}"
         if name == FINDINGS:
             yield f"{to_view} {FINDINGS} AS {current_findings()}"
     for question in questions():
@@ -73,11 +72,10 @@ def current_findings() -> str:
     return f"SELECT * FROM {ALL_FINDINGS} f WHERE NOT EXISTS ({replaced}) AND NOT EXISTS ({said})"
 
 
-def _no_rows(table: TableSchema, type_of: Callable[[str], str]) -> str:
-    """Return a query with the columns of a table."""
-    columns = (*KEYS, *table.columns)
-    nulls = ", ".join(f"CAST(NULL AS {type_of(column.type)}) AS {column.name}" for column in columns)
-    return f"SELECT * FROM (SELECT {nulls}) AS nothing WHERE FALSE"
+def _typed(table: TableSchema) -> list[TableColumn]:
+    """Return the columns of a table, of those of users the ones with a plain type."""
+    ours = BY_NAME[table.name].columns
+    return [column for column in (*KEYS, *table.columns) if column.type in SCALARS or column in ours]
 
 
 def _duckdb_type(words: str) -> str:
@@ -95,17 +93,31 @@ def _duckdb_name(kind: pa.DataType) -> str:
     return _DUCKDB_SCALARS[kind]
 
 
-def _of_duckdb(files: Sequence[str]) -> str:
-    paths = ", ".join(DuckDbDialect().text(file.removeprefix(LOCAL)) for file in files)
-    return f"SELECT * FROM read_parquet([{paths}], union_by_name = true)"
+def _of_duckdb(name: str, columns: Sequence[TableColumn], files: Sequence[str]) -> str:
+    """Files of earlier versions lack columns, which are null."""
+    nulls = ", ".join(f"CAST(NULL AS {_duckdb_type(each.type)}) AS {_quoted(each.name)}" for each in columns)
+    rows = f"SELECT * FROM (SELECT {nulls}) AS nothing WHERE FALSE"
+    if files:
+        paths = ", ".join(DuckDbDialect().text(file.removeprefix(LOCAL)) for file in files)
+        rows += f" UNION ALL BY NAME SELECT * FROM read_parquet([{paths}], union_by_name = true)"
+    return f"{_TO_VIEW[ViewEngine.DUCKDB]} {name} AS {rows}"
 
 
-def _of_spark(files: Sequence[str]) -> str:
+def _of_spark(name: str, columns: Sequence[TableColumn], files: Sequence[str]) -> str:
     """All files by one pattern: they are in one folder."""
+    to_view = _TO_VIEW[ViewEngine.SPARK]
+    if not files:
+        nulls = ", ".join(f"CAST(NULL AS {each.type}) AS {_quoted(each.name, '`')}" for each in columns)
+        return f"{to_view} {name} AS SELECT * FROM (SELECT {nulls}) AS nothing WHERE FALSE"
     folder, _, _ = files[0].rpartition("/")
     names = ",".join(_literal(file.removeprefix(f"{folder}/")) for file in files)
-    pattern = f"{_literal(folder)}/{{{names}}}".replace("`", "``")
-    return f"SELECT * FROM parquet.`{pattern}`"
+    pattern = SparkDialect().text(f"{_literal(folder)}/{{{names}}}")
+    typed = ", ".join(f"{_quoted(each.name, '`')} {each.type}" for each in columns)
+    return f"{to_view} {name} ({typed}) USING parquet OPTIONS (path {pattern})"
+
+
+def _quoted(name: str, mark: str = chr(34)) -> str:
+    return f"{mark}{name.replace(mark, 2 * mark)}{mark}"
 
 
 def _literal(path: str) -> str:
@@ -117,10 +129,10 @@ _DUCKDB_SCALARS: Final = {
     arrow_type(ours): name
     for ours, name in {
         "STRING": "VARCHAR", "BIGINT": "BIGINT", "INT": "INTEGER", "DATE": "DATE", "BINARY": "BLOB",
-        "BOOLEAN": "BOOLEAN", "TIMESTAMP": "TIMESTAMP WITH TIME ZONE",
+        "BOOLEAN": "BOOLEAN", "TIMESTAMP": "TIMESTAMP WITH TIME ZONE", "TIMESTAMP_NTZ": "TIMESTAMP",
+        "SMALLINT": "SMALLINT", "TINYINT": "TINYINT", "FLOAT": "FLOAT", "DOUBLE": "DOUBLE",
     }.items()
 }  # fmt: skip
-_ENGINES: Final[dict[ViewEngine, tuple[str, Callable[[Sequence[str]], str], Callable[[str], str]]]] = {
-    ViewEngine.DUCKDB: ("CREATE OR REPLACE VIEW", _of_duckdb, _duckdb_type),
-    ViewEngine.SPARK: ("CREATE OR REPLACE TEMPORARY VIEW", _of_spark, str),
-}
+_TO_VIEW: Final = {
+    ViewEngine.DUCKDB: "CREATE OR REPLACE VIEW", ViewEngine.SPARK: "CREATE OR REPLACE TEMPORARY VIEW"
+}  # fmt: skip

@@ -110,8 +110,8 @@ for words in sys.argv[2:]:
 """
 OF_TABLES = (
     "show FOLDER", "stats FOLDER", "ingest FOLDER --out FOLDER", "tables list FOLDER", "tables forget FOLDER a",
-    "tables replace FOLDER a", "tables compact FOLDER", "tables vacuum FOLDER", "tables verify FOLDER",
-    "tables views FOLDER",
+    "tables replace FOLDER a", "tables compact FOLDER", "tables vacuum FOLDER", "tables upgrade FOLDER",
+    "tables verify FOLDER", "tables views FOLDER",
 )  # fmt: skip
 
 

@@ -105,7 +105,7 @@ def test_a_filter_finds_the_same_entries(made: Made, text: str) -> None:
 
 def test_tables_of_another_make_are_one_line(tmp_path: Path) -> None:
     write_deltalake(tmp_path / "captures", pa.table({"digest": ["0" * 64], "path": ["a"]}))
-    with pytest.raises(CaptureError, match="tables of another version"), open_tables(str(tmp_path), Cluster()):
+    with pytest.raises(CaptureError, match="kdissect did not write this table"), open_tables(str(tmp_path), Cluster()):
         pass
     with pytest.raises(CaptureError, match="no tables found"), open_tables(str(tmp_path / "nowhere"), Cluster()):
         pass

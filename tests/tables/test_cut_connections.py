@@ -8,7 +8,7 @@ import pytest
 
 pytest.importorskip("deltalake", reason="NOT TESTED with deltalake: it is not installed")
 
-from dissector.cli.cut_connections import print_cut_connections
+from dissector.cli.cut_connections import _listed, print_cut_connections
 from dissector.pipeline.ingest_here import ingest_here
 from dissector.pipeline.partition_rows import WriteOptions
 from dissector.tables.cut_connections import LONGEST_PAUSE_NS, CutConnections, cut_connections
@@ -167,3 +167,10 @@ def test_a_failure_to_look_is_told_and_fails_no_ingest(tmp_path: Path, capsys: p
     print_cut_connections(str(folder))
     [line] = capsys.readouterr().err.splitlines()
     assert "cannot tell which connections are cut" in line
+
+
+@pytest.mark.parametrize(
+    ("count", "words"), [(3, "0, 1 and 2"), (4, "0, 1, 2 and 1 other"), (5, "0, 1, 2 and 2 others")]
+)
+def test_of_many_captures_the_first_are_named_and_the_others_counted(count: int, words: str) -> None:
+    assert _listed([{"path": f"/captures/{number}"} for number in range(count)]) == words

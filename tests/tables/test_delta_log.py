@@ -19,7 +19,7 @@ from dissector.tables.arrow_types import arrow_schema
 from dissector.tables.data_files import DataFile, Output, write_rows
 from dissector.tables.delta_log import append_facts, create_tables, put_captures, remove_epoch
 from dissector.tables.schemas import BY_NAME
-from dissector.tables.snapshot import OtherVersionError, snapshot
+from dissector.tables.snapshot import snapshot
 from dissector.tables.storage import StorageError
 from tests.cases import cases
 from tests.tables.copied import copy_tables
@@ -103,10 +103,10 @@ def test_where_no_tables_are_there_is_nothing_to_see(tmp_path: Path) -> None:
 def test_tables_with_other_columns_are_told(tmp_path: Path, name: str) -> None:
     """Trap: a commit of files does not look at their columns."""
     write_deltalake(tmp_path / name, pa.table({"digest": ["a"]}))
-    with pytest.raises(StorageError, match="tables of another version"):
-        create_tables(str(tmp_path))
-    with pytest.raises(OtherVersionError):
-        snapshot(str(tmp_path))
+    for look in (create_tables, snapshot):
+        if look is create_tables or name == "captures":  # without `captures` there is nothing to see
+            with pytest.raises(StorageError, match=f"/{name}: no column day: kdissect did not write this table: "):
+                look(str(tmp_path))
 
 
 def test_files_are_there_with_their_exact_sizes(folder: Path) -> None:
@@ -235,7 +235,7 @@ def test_a_file_of_captures_that_was_cut_is_one_line(folder: Path) -> None:
     whole = file.read_bytes()
     for size in (0, 10, len(whole) - 1):
         file.write_bytes(whole[:size])
-        with pytest.raises(StorageError, match=r"captures/.*parquet: cannot be read: [^\n]*$"):
+        with pytest.raises(StorageError, match=r"captures: cannot be read: [^\n]*$"):
             snapshot(str(folder))
 
 

@@ -20,7 +20,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from deltalake import DeltaTable, QueryBuilder
 
+from dissector.tables.reader import Tables
 from dissector.tables.schemas import BY_NAME
+from dissector.tables.snapshot import Snapshot
 from tests.conftest import some_of
 from tests.pipeline.contents import rows_that_count
 
@@ -210,3 +212,13 @@ def test_tables_ask_of_readers_what_all_of_them_can(folder: str) -> None:
         delta = table(folder, name)
         assert (delta.protocol().min_reader_version, delta.protocol().reader_features or []) == (1, []), name
         assert not delta.metadata().partition_columns, "their values are not in the files"
+
+
+def test_a_problem_of_a_run_is_counted_once_however_many_captures_it_read() -> None:
+    problem = {"code": "no-keys", "severity": "warning", "path": "", "message": "keys are missing"}
+    own = problem | {"message": "cut"}
+    rows = [(1, [problem]), (1, [problem, own]), (2, [problem]), (2, None)]
+    captures = [{"epoch": epoch, "problems": problems} for epoch, problems in rows]
+    tables = object.__new__(Tables)
+    tables._seen = Snapshot(captures, {}, {})
+    assert tables.count() == (4, 3)

@@ -4,6 +4,7 @@ and how far a followed ring is behind."""
 import os
 import pty
 import re
+import statistics
 import subprocess
 import sys
 import threading
@@ -13,6 +14,8 @@ from typing import Final
 
 from dissector.capture import open_capture
 from dissector.core.store import Store
+from dissector.pipeline.ingest_here import ingest_here
+from dissector.pipeline.partition_rows import WriteOptions
 from tools.benchmarks.captures import PCAPS, at_time, chatty
 from tools.benchmarks.measuring import ENVIRONMENT, KDISSECT, Figure, head, line
 
@@ -21,6 +24,9 @@ CAPTURES: Final = 35
 BARE_TIMES: Final = 2.5
 """So many times a bare PySpark job a tiny ingest may take."""
 MOST_FILES: Final = 30
+SMALL_RUNS: Final = 300
+GROWTH: Final = 2.5
+"""So many times the first runs into tables the last ones may take."""
 ROTATES: Final = 5.0
 """Seconds a file of a ring."""
 RING_FILES: Final = 8
@@ -42,12 +48,29 @@ def main(folder: Path) -> None:
     _ingest(f"ingest of {len(captures)} captures", captures, folder / "many", [])
     sizes(folder / "many", sum(path.stat().st_size for path in captures))
     print(f"  at most {MOST_FILES} files are wanted", flush=True)
+    _run_by_run(folder)
     _first_progress(folder)
     _follow(folder)
 
 
 def _ingest(title: str, captures: list[Path], out: Path, more: list[str]) -> Figure:
     return line(title, [*KDISSECT, "ingest", *map(str, captures), "--out", str(out), *more], 1)
+
+
+def _run_by_run(folder: Path) -> None:
+    """How much more a run costs when many captures are in the tables: small ones, a run each, in this process."""
+    path, out = folder / "small.pcap", str(folder / "run by run")
+    cpu = []
+    for number in range(SMALL_RUNS):
+        at_time(path, 20, number, (1_700_000_000 + 3_600 * number) * 10**9, 1_000_000_000)
+        began = time.process_time()
+        ingest_here([str(path)], out, WriteOptions())
+        cpu.append(time.process_time() - began)
+    few, many = (statistics.median(some) for some in (cpu[1:6], cpu[-20:]))
+    print(
+        f"  of {SMALL_RUNS} runs the last ones cost {many / few:.1f} times the first ones (at most {GROWTH})",
+        flush=True,
+    )
 
 
 def sizes(out: Path, captured: int) -> None:

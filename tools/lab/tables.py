@@ -23,6 +23,21 @@ rows, and these:
 """
 
 
+_EVOLUTION: Final = """## Tables of other versions, and columns of yours
+
+Columns are found by name, wherever they stand:
+
+- A column that tables of an earlier version lack is null in their rows. What writes to them adds it: an ingest,
+  `forget`, `compact`, `vacuum`; `kdissect tables upgrade DIR` does nothing else, and says which it adds. `replace`
+  fills it, as it reads the captures again.
+- Columns that you add (`ALTER TABLE … ADD COLUMN site STRING`, or any other writer of Delta Lake) stay. Commands read
+  around them, new rows have nulls there, and rows that `compact`, `forget` or `replace` leave as they are keep their
+  values. Views have those of a plain type.
+- A table is refused, in one line, if a column of this page has another type there: ingest the captures into another
+  folder. A table written by a later version is read like one with columns of yours.
+"""
+
+
 def page() -> str:
     """All of it."""
     parts = [_HEAD, *_columns(KEYS)]
@@ -30,6 +45,7 @@ def page() -> str:
         parts += [f"\n## {table.name}\n", f"{table.words}.\n", *_columns(table.columns)]
     parts += ["", _VIEWS, "| view | answers |", "|---|---|"]
     parts += [f"| `{question.name}` | {question.words} |" for question in questions()]
+    parts += ["", _EVOLUTION.rstrip()]
     return "".join(f"{part}\n" for part in parts)
 
 
