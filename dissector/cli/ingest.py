@@ -7,7 +7,7 @@ Progress and results go to stderr.
 
 import os
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -130,8 +130,9 @@ def _print_result(result: "IngestResult", out: str) -> int:
     return the exit code."""
     for problem in result.problems:
         print_error(problem.message)
-    for path in result.already_ingested:
-        print(f"{clean(path)}: already in the tables", file=sys.stderr)
+    _print_known(result.known_as)
+    for path, other in result.replaced.items():
+        print(f"{clean(path)}: in place of {clean(other)}, which has the same contents", file=sys.stderr)
     counts = ", ".join(f"{name} {count:,}" for name, count in result.counts.items())
     if result.read:
         print(
@@ -142,6 +143,13 @@ def _print_result(result: "IngestResult", out: str) -> int:
     if any(problem.code in UNREAD for problem in result.problems):
         return BAD_INPUT
     return 0 if result.read or result.already_ingested else NEGATIVE
+
+
+def _print_known(names: Mapping[str, str]) -> None:
+    """Print which captures were left out, given the paths under which they are in the tables."""
+    for path, other in names.items():
+        under = f" as {clean(other)}" if other not in ("", path) else ""
+        print(f"{clean(path)}: already in the tables{under}", file=sys.stderr)
 
 
 def _follow(
@@ -180,6 +188,7 @@ def _print_report(batch: "MicroBatchReport") -> None:
     """Print problems, and one line for a micro-batch: its size, speed and delay."""
     for problem in batch.problems:
         print_error(problem.message)
+    _print_known(batch.known_as)
     rate = batch.packets / batch.seconds if batch.seconds else 0.0
     behind = f"; {batch.behind:.1f} s behind" if batch.files else ""
     print(
