@@ -19,8 +19,8 @@ Row = dict[str, Any]
 
 
 def print_cut_connections(folder: str, epoch: int | None = None) -> None:
-    """Print a line for each set of captures, of all or of those with captures of one run. The tables are as
-    they are: a failure is told, and fails nothing."""
+    """Print a line for each set of captures with parts of the same connections, of all or of those with captures of one
+    run. The tables are as they are: a failure is told, and fails nothing."""
     import duckdb
 
     from dissector.tables.cut_connections import cut_connections
@@ -41,21 +41,53 @@ def print_cut_connections(folder: str, epoch: int | None = None) -> None:
         print(f"{counted(len(found) - MOST_LINES, 'more set')} of captures with cut connections", file=sys.stderr)
 
 
+def forget_spare(folder: str, epoch: int) -> list[str]:
+    """Remove the captures of a run of which other captures have everything. Return their paths. Raises `StorageError`,
+    and `duckdb.Error` for files that can't be read."""
+    from dissector.tables.cut_connections import cut_connections
+    from dissector.tables.delta_log import live_captures, remove_captures
+    from dissector.tables.file_systems import normal_uri
+
+    uri = normal_uri(folder)
+    found = cut_connections(uri, live_captures(uri), epoch)
+    spare = [row for each in found for row in each.spare if row["epoch"] == epoch]
+    if spare:
+        remove_captures(uri, [row["capture"] for row in spare])
+    return [row["path"] for row in spare]
+
+
 def _words(folder: str, cut: "CutConnections", captures: Sequence[Row]) -> str:
-    verbs = ("begins", "continues") if cut.connections == 1 else ("begin", "continue")
-    told = (
-        f"{counted(cut.connections, 'connection')} {verbs[0]} in {_listed(cut.begin_in)}"
-        f" and {verbs[1]} in {_listed(cut.continue_in)}"
-    )
+    told = " and ".join(filter(None, (_repeated(cut), _cut(cut))))
+    command = f"kdissect tables {{}} {shlex.quote(clean(folder))}"
+    if cut.is_enough and len(cut.spare) <= MOST_IN_COMMAND:
+        names = " ".join(shlex.quote(_name(row, captures)) for row in cut.spare)
+        return f"{told}: {command.format('forget')} {names} leaves them once"
     options = {row["options"] for row in cut.together}
     if len(options) > 1:
         return f"{told}: ingest these again together, with the same options"
-    command = f"kdissect tables replace {shlex.quote(clean(folder))}"
+    command = command.format("replace")
     if len(cut.together) > MOST_IN_COMMAND:
         return f"{told}: {command} reads them together if it gets all {len(cut.together):,} captures of their runs"
     names = " ".join(shlex.quote(_name(row, captures)) for row in cut.together)
     key_log = " --keylog FILE" if "keylog" in options.pop() else ""
     return f"{told}: {command} {names}{key_log} reads them together"
+
+
+def _repeated(cut: "CutConnections") -> str:
+    if not cut.repeated:
+        return ""
+    verb = "is" if cut.repeated == 1 else "are"
+    return f"{counted(cut.repeated, 'exchange')} of {_listed(cut.repeated_in)} {verb} also in {_listed(cut.first_in)}"
+
+
+def _cut(cut: "CutConnections") -> str:
+    if not cut.connections:
+        return ""
+    verbs = ("begins", "continues") if cut.connections == 1 else ("begin", "continue")
+    return (
+        f"{counted(cut.connections, 'connection')} {verbs[0]} in {_listed(cut.begin_in)}"
+        f" and {verbs[1]} in {_listed(cut.continue_in)}"
+    )
 
 
 def _listed(captures: Sequence[Row]) -> str:

@@ -7,13 +7,13 @@ Progress and results go to stderr.
 
 import os
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from dissector.capture import CaptureError
-from dissector.cli.cut_connections import print_cut_connections
+from dissector.cli.cut_connections import forget_spare, print_cut_connections
 from dissector.cli.errors import BAD_INPUT, NEGATIVE, UsageError, print_error
 from dissector.cli.options import Cluster
 from dissector.cli.spark import progress_bar, require_spark, spark_session
@@ -37,15 +37,18 @@ UNREAD: Final = ("not-a-capture", "file-changed")
 def ingest(
     captures: Sequence[str], out: str, cluster: Cluster, *, frames: bool, hashed: bool, show_secrets: bool,
     decode_as: Sequence["DecodeAs"], follow: bool, idle: float | None, key_logs: Sequence[str] = (),
-    again: bool = False,
+    again: bool = False, skip_known: bool = False,
 ) -> int:  # fmt: skip
     """Convert captures, and folders of them, to tables in the folder `out`; return the exit code. Those that
-    are in the tables are left as they are, unless they are to be ingested `again`."""
+    are in the tables are left as they are, unless they are to be ingested `again`. With `skip_known`, those of which
+    other captures in the tables have everything are left out."""
     require_tables()
     if follow:
         _check_follow(captures, out, cluster)
     elif idle is not None:
         raise UsageError("--idle needs --follow")
+    if follow and skip_known:
+        raise UsageError("--skip-known can't be used with --follow, which does not know a connection before it ends")
     from dissector.pipeline.runs import remove_runs_afterwards
     from dissector.tables.storage import Storage, StorageError
 
@@ -67,7 +70,7 @@ def ingest(
             result = _ingest(_files(captures), out, options, cluster, key_logs, again=again)
     except StorageError as error:
         return print_error(str(error))
-    return _print_result(result, out)
+    return _print_result(result, out, skip_known=skip_known)
 
 
 def _ingest(
@@ -125,23 +128,48 @@ def _files(captures: Sequence[str]) -> list[str]:
     return [each if is_url(each) else str(Path(each).absolute()) for each in found]
 
 
-def _print_result(result: "IngestResult", out: str) -> int:
-    """Print problems, captures that were in the tables before, counts, and connections that other captures continue;
-    return the exit code."""
+def _print_result(result: "IngestResult", out: str, *, skip_known: bool) -> int:
+    """Print problems, captures that were in the tables before, counts, and connections that other captures continue or
+    have, too, after captures with nothing else were left out; return the exit code."""
     for problem in result.problems:
         print_error(problem.message)
-    for path in result.already_ingested:
-        print(f"{clean(path)}: already in the tables", file=sys.stderr)
+    _print_known(result.known_as)
+    for path, other in result.replaced.items():
+        print(f"{clean(path)}: in place of {clean(other)}, which has the same contents", file=sys.stderr)
     counts = ", ".join(f"{name} {count:,}" for name, count in result.counts.items())
     if result.read:
         print(
             f"{counted(result.read, 'capture')}, {counted(result.packets, 'packet')} -> {clean(out)}: {counts}",
             file=sys.stderr,
         )
+        if skip_known:
+            _leave_out_spare(out, result.epoch)
         print_cut_connections(out, result.epoch)
     if any(problem.code in UNREAD for problem in result.problems):
         return BAD_INPUT
     return 0 if result.read or result.already_ingested else NEGATIVE
+
+
+def _print_known(names: Mapping[str, str]) -> None:
+    """Print which captures were left out, given the paths under which they are in the tables."""
+    for path, other in names.items():
+        under = f" as {clean(other)}" if other not in ("", path) else ""
+        print(f"{clean(path)}: already in the tables{under}", file=sys.stderr)
+
+
+def _leave_out_spare(out: str, epoch: int) -> None:
+    """Remove the captures of a run of which other captures have everything, and print them. If that fails, they are in
+    the tables, which is told."""
+    import duckdb
+
+    from dissector.tables.storage import StorageError
+
+    try:
+        for path in forget_spare(out, epoch):
+            print(f"{clean(path)}: left out: other captures in the tables have everything in it", file=sys.stderr)
+    except (StorageError, duckdb.Error) as error:
+        first, *_ = str(error).splitlines()
+        print_error(f"{out}: cannot tell which captures are known: {first}")
 
 
 def _follow(
@@ -180,6 +208,7 @@ def _print_report(batch: "MicroBatchReport") -> None:
     """Print problems, and one line for a micro-batch: its size, speed and delay."""
     for problem in batch.problems:
         print_error(problem.message)
+    _print_known(batch.known_as)
     rate = batch.packets / batch.seconds if batch.seconds else 0.0
     behind = f"; {batch.behind:.1f} s behind" if batch.files else ""
     print(

@@ -176,16 +176,20 @@ def ingest(
             metavar="SECONDS", help="With --follow, write everything and end after this long without new packets."
         ),
     ] = None,
+    skip_known: Annotated[
+        bool, typer.Option("--skip-known", help="Leave out captures that are parts of others in the tables.")
+    ] = False,
 ) -> int:
-    """Convert captures to Delta Lake tables. Without Spark, up to 1 GiB at a time. At the end, it names connections
-    that continue in other captures of the tables, and the command that joins them."""
+    """Convert captures to Delta Lake tables. Without Spark, up to 1 GiB at a time. A capture whose packets are in the
+    tables is left out, whatever its format. At the end, it names connections that other captures in the tables
+    continue, or have, too, and the command that joins them."""
     from dissector.cli.ingest import ingest as run
     from dissector.detection.decode_as import of_ports
 
     return run(
         captures, out, replace(cluster, verbose=log.verbose), frames=frames, hashed=hashed,
         show_secrets=options.show_secrets, decode_as=[*of_ports(options.ports), *options.choices], follow=follow,
-        idle=idle, key_logs=options.key_logs,
+        idle=idle, key_logs=options.key_logs, skip_known=skip_known,
     )  # fmt: skip
 
 

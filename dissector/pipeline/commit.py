@@ -14,7 +14,7 @@ from dissector.pipeline.origins import Origin, merged_with
 from dissector.pipeline.partition_rows import WriteOptions
 from dissector.tables.compaction import compact_crowded
 from dissector.tables.data_files import DataFile
-from dissector.tables.delta_log import CAPTURES, append_facts, put_captures, remove_facts
+from dissector.tables.delta_log import CAPTURES, append_facts, digests_of, put_captures, remove_facts
 from dissector.tables.row_batches import Cells
 from dissector.tables.schemas import FACT_TABLES
 
@@ -23,15 +23,16 @@ def commit(
     uri: str, files: Iterable[DataFile], scans: Sequence[FileScan], epoch: int, options: WriteOptions,
     problems: Sequence[Finding], transaction: tuple[str, int] | None = None,
 ) -> None:  # fmt: skip
-    """Commit data files and their captures, in place of what earlier ingests of the same captures wrote. `problems` are
-    those of all files together. A `transaction` makes the rows land once (`append_facts`)."""
+    """Commit data files and their captures, in place of what earlier ingests of the same captures wrote, or of others
+    with the same contents. `problems` are those of all files together. A `transaction` makes the rows land once
+    (`append_facts`)."""
     crowded = append_facts(uri, (file for file in files if file.table in FACT_TABLES), transaction)
     merged = merged_with(scans)
     mine = [_capture_row(scan, epoch, options, problems) | {"merged_with": merged[scan.path]} for scan in scans]
 
     def latest(captures: Sequence[Cells]) -> list[Cells]:
-        later = {each["digest"] for each in captures if each["epoch"] >= epoch}
-        return [row for row in mine if row["digest"] not in later]
+        later = {digest for each in captures if each["epoch"] >= epoch for digest in digests_of(each)}
+        return [row for row in mine if later.isdisjoint(digests_of(row))]
 
     put = {row["capture"] for row in put_captures(uri, latest)}
     if transaction is None:
@@ -71,5 +72,5 @@ def _capture_row(scan: FileScan, epoch: int, options: WriteOptions, problems: Se
         "digest": scan.digest, "path": scan.path, "bytes": scan.size, "packets": scan.packets, "form": scan.form,
         "first_ns": scan.first_ns, "begin_ns": scan.earliest_ns, "end_ns": scan.latest_ns,
         "link_types": scan.link_types, "version": version("kafka-dissector"), "options": options.words,
-        "problems": [finding_cells(each) for each in found],
+        "problems": [finding_cells(each) for each in found], "contents": scan.contents or None,
     }  # fmt: skip

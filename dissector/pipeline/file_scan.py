@@ -15,6 +15,7 @@ import numpy as np
 from dissector.capture.errors import CaptureError, DamagedRange, NoRoomError
 from dissector.capture.file_opening import open_capture
 from dissector.capture.files import Reader
+from dissector.capture.packet_digest import PacketDigest
 from dissector.capture.partition import COLUMN_BYTES
 from dissector.core.finding import Finding, Severity
 from dissector.core.store import Store
@@ -46,6 +47,9 @@ class FileScan:
     path: str
     digest: str = ""
     """SHA-256 of its bytes: its name in the tables."""
+    contents: str = ""
+    """Digest of its packets (`PacketDigest`), or of the bytes of one of Kafka's own files, decompressed: the same in
+    all files with the same contents. Empty if there are none, or if their times are made up, as those of a text."""
     size: int = 0
     packets: int = 0
     """Number of packets, or of entries in one of Kafka's own files."""
@@ -76,6 +80,11 @@ class FileScan:
         if self.unread_reason:
             return "unread"
         return "log" if self.is_stored else "capture" if self.has_times else "hex"
+
+    @property
+    def digests(self) -> tuple[str, ...]:
+        """Digests by which it is known in the tables: of its bytes, and of its contents."""
+        return tuple(filter(None, (self.digest, self.contents)))
 
     @property
     def is_read_alone(self) -> bool:
@@ -119,6 +128,7 @@ def _scan_packets(
 ) -> None:
     scan.has_times = reader.has_times
     links: set[int] = set()
+    digest = PacketDigest()
     begun, first, mark = 0, 0, reader.mark() if reader.can_be_resumed else b""
     secrets: list[bytes] = []
     for batch in reader.batches(most):
@@ -126,6 +136,8 @@ def _scan_packets(
         secrets += reader.notes.take_secrets() if reader.notes else ()
         if not len(batch):
             continue
+        if scan.has_times:
+            digest.add(batch)
         if not scan.packets:
             scan.first_ns = scan.earliest_ns = scan.latest_ns = int(batch.time_ns[0])
         scan.earliest_ns = min(scan.earliest_ns, int(batch.time_ns.min()))
@@ -141,6 +153,8 @@ def _scan_packets(
         scan.ranges.append(PacketRange(first, scan.packets - first, mark, begun, end))
     secrets += reader.notes.take_secrets() if reader.notes else ()
     scan.secrets = b"\n".join(secrets)
+    if scan.packets and scan.has_times:
+        scan.contents = digest.value(scan.secrets)
     scan.link_types = sorted(links)
     scan.problems += reader.problems
     scan.damage, scan.undecoded = reader.damaged, reader.undecoded
@@ -150,7 +164,7 @@ def _scan_entries(scan: FileScan, stored: KafkaFiles) -> None:
     """Scan one of Kafka's own files."""
     for _ in stored.read():
         pass
-    scan.is_stored = True
+    scan.is_stored, scan.contents = True, stored.digest
     scan.packets = len(stored)
     if scan.packets:
         ends = [stored.exchange(number).row.time_ns for number in (0, scan.packets - 1)]

@@ -48,7 +48,7 @@ class FollowState:
     begins: dict[str, int] = field(default_factory=dict)
     """Time of the first packet of each file that was read, by path."""
     digests: frozenset[str] = frozenset()
-    """Of the files that were read."""
+    """Of the files that were read, and of their contents."""
     has_carry_overs: bool = False
     """Whether this micro-batch wrote carry-overs: the last one of a ring does not."""
 

@@ -3,13 +3,13 @@
 Invariants:
   * a capture is in the tables when `captures` has its row, which is written last: rows of a run that was killed do not
     count, and a later run removes them (`runs`);
-  * a capture that is in the tables is not read again, whatever the name of its file, unless this version or these
-    options give it other rows: then it replaces itself;
+  * a capture that is in the tables is not read again, whatever the name and the format of its file, unless this version
+    or these options give it other rows: then it replaces itself, or the other file with the same contents;
   * if a file has changed since it was scanned, the run starts again without it.
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from dissector.core.finding import Finding
@@ -21,7 +21,8 @@ from dissector.pipeline.runs import remove_abandoned, remove_run
 from dissector.pipeline.splits import FilesChangedError, splits
 from dissector.pipeline.tls_secrets import TlsSecrets
 from dissector.tables.data_files import Output
-from dissector.tables.delta_log import create_tables, live_captures
+from dissector.tables.delta_log import create_tables, digests_of, live_captures
+from dissector.tables.row_batches import Cells
 from dissector.tables.run import Run
 from dissector.tables.storage import Storage
 
@@ -38,7 +39,11 @@ class IngestResult:
     epoch: int = 0
     """That of the run that ingested them."""
     already_ingested: list[str] = field(default_factory=list)
-    """Paths of captures that were in the tables before."""
+    """Paths of captures that were in the tables before, or are in another file of the run."""
+    known_as: dict[str, str] = field(default_factory=dict)
+    """By these paths, those under which the captures are in the tables."""
+    replaced: dict[str, str] = field(default_factory=dict)
+    """By paths of captures that were ingested, those of other files with the same contents that they replace."""
     packets: int = 0
     counts: dict[str, int] = field(default_factory=dict)
     """Rows by table."""
@@ -80,17 +85,11 @@ def ingest(
     storage = Storage(out)
     create_tables(storage.uri)
     remove_abandoned(storage)
-    digests = set() if again else ingested_digests(storage, options)
-    result, new = IngestResult(), []
-    for each in scan():
-        if each.digest in digests:
-            result.already_ingested.append(each.path)
-            continue
-        result.problems += each.problems
-        if each.digest:
-            digests.add(each.digest)
-            new.append(each)
-    while new:
+    rows = live_captures(storage.uri)
+    known = {} if again else known_captures(rows, options)
+    scans = scan()
+    result = IngestResult(problems=_problems(scans, known))
+    while new := _new_captures(scans, known, result):
         run = Run.new()
         storage.mark(run.folder)
         current = job(storage, run, new)
@@ -100,19 +99,58 @@ def ingest(
             remove_run(storage, run)
             result.problems += changed.findings
             changed_paths = {finding.path for finding in changed.findings}
-            new = [each for each in new if each.path not in changed_paths]
+            scans = [each for each in scans if each.path not in changed_paths]
             continue
         storage.remove(run.folder)
         result.problems += current.problems
         read = [each for each in new if not each.unread_reason]
         result.read, result.packets = len(read), sum(each.packets for each in read)
         result.epoch = run.epoch
+        result.replaced = _replaced(rows, new)
         break
     return result
 
 
-def ingested_digests(storage: Storage, options: WriteOptions, *, but_of: int | None = None) -> set[str]:
-    """Return the digests of the captures that are in the tables, ingested by this version and with these options, but
-    for those of one epoch."""
-    rows = live_captures(storage.uri)
-    return {row["digest"] for row in rows if is_current(row, options) and row["epoch"] != but_of}
+def known_captures(rows: Iterable[Cells], options: WriteOptions) -> dict[str, str]:
+    """Return paths of captures, rows of `captures`, by their digests: of those that were ingested by this version and
+    with these options."""
+    return {digest: row["path"] for row in rows if is_current(row, options) for digest in digests_of(row)}
+
+
+def name_among(known: Mapping[str, str], scan: FileScan) -> str | None:
+    """Return the path under which a capture is known, given paths by digest; None if it is not."""
+    return next((known[digest] for digest in scan.digests if digest in known), None)
+
+
+def _new_captures(scans: Sequence[FileScan], known: Mapping[str, str], result: IngestResult) -> list[FileScan]:
+    """Return the captures to ingest; the others go to `result`."""
+    found, seen = list[FileScan](), dict(known)
+    result.already_ingested, result.known_as = [], {}
+    for each in scans:
+        name = name_among(seen, each)
+        if name is not None:
+            result.already_ingested.append(each.path)
+            result.known_as[each.path] = name
+        elif each.digest:
+            seen |= dict.fromkeys(each.digests, each.path)
+            found.append(each)
+    return found
+
+
+def _problems(scans: Sequence[FileScan], known: Mapping[str, str]) -> list[Finding]:
+    """Return the problems of files, but for those that are in the tables with their captures."""
+    found, seen = list[Finding](), set(known)
+    for each in scans:
+        if each.digest not in seen:
+            found += each.problems
+        seen.update(filter(None, (each.digest,)))
+    return found
+
+
+def _replaced(rows: Sequence[Cells], new: Sequence[FileScan]) -> dict[str, str]:
+    """Return `IngestResult.replaced`, given the rows of `captures` before the run."""
+    paths = {row["contents"]: row["path"] for row in rows if row.get("contents")}
+    of_same_file = {row["digest"] for row in rows}
+    return {
+        each.path: paths[each.contents] for each in new if each.contents in paths and each.digest not in of_same_file
+    }

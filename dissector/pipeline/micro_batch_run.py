@@ -77,7 +77,7 @@ class MicroBatchRun(IngestRun):
             max([state.latest_ns, *(scan.latest_ns for scan in scans)]), self._origins.ranges,
             dict(state.shared_states), pickle.loads(pickle.dumps(state.aggregation)),
             state.begins | {scan.path: scan.first_ns for scan in scans},
-            state.digests.union(scan.digest for scan in scans), has_carry_overs=not is_last,
+            state.digests.union(digest for scan in scans for digest in scan.digests), has_carry_overs=not is_last,
         )  # fmt: skip
         shutil.rmtree(self._after, ignore_errors=True)
         self._after.mkdir(parents=True)

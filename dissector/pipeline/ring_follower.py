@@ -43,14 +43,14 @@ from dissector.core.finding import Finding, Severity
 from dissector.pipeline import closed_files
 from dissector.pipeline.file_scan import FileScan
 from dissector.pipeline.follow_state import FOLLOWER, FollowState, read_state, write_state
-from dissector.pipeline.ingest import ingested_digests
+from dissector.pipeline.ingest import known_captures, name_among
 from dissector.pipeline.ingest_on_spark import ingest_on_spark
 from dissector.pipeline.micro_batch_run import MicroBatchRun
 from dissector.pipeline.partition_rows import WriteOptions
 from dissector.pipeline.ring import QUIET_SECONDS, RingFile, ring_file
 from dissector.pipeline.scan import scan_files
 from dissector.pipeline.tls_secrets import TlsSecrets
-from dissector.tables.delta_log import create_tables
+from dissector.tables.delta_log import create_tables, live_captures
 from dissector.tables.run import Run
 from dissector.tables.storage import Storage
 
@@ -73,6 +73,8 @@ class MicroBatchReport:
     behind: float = 0.0
     """Seconds from the newest packet until it was in the tables."""
     problems: list[Finding] = field(default_factory=list)
+    known_as: dict[str, str] = field(default_factory=dict)
+    """By paths of files with the contents of others that are in the tables, those of these; empty if not known."""
 
 
 class Follower:
@@ -160,17 +162,23 @@ class Follower:
     def _new_captures(self, entries: list[RingFile], report: MicroBatchReport) -> list[FileScan]:
         """Return the captures that are not in the tables yet."""
         # What this follower has committed without its state, before a crash, has to be read again for the state.
-        digests = {*self._state.digests} | ingested_digests(self._storage, self._options, but_of=self._state.epoch)
+        captures = live_captures(self._storage.uri)
+        others = known_captures((row for row in captures if row["epoch"] != self._state.epoch), self._options)
+        known = dict.fromkeys(self._state.digests, "") | others
         scans = []
         for entry, scan in zip(entries, scan_files(self._spark, [entry.path for entry in entries]), strict=True):
             if ring_file(Path(entry.path)) != entry:  # it is reported again once it is closed
                 report.problems.append(_changed(entry))
                 continue
             report.problems += scan.problems
-            if scan.ranges and self._state.begins.get(scan.path) == scan.first_ns and scan.digest not in digests:
+            if not scan.ranges or scan.digest in known:
+                continue
+            if (name := name_among(known, scan)) is not None:
+                report.known_as[scan.path] = name
+            elif self._state.begins.get(scan.path) == scan.first_ns:
                 report.problems.append(_grown(scan))
-            elif scan.ranges and scan.digest not in digests:
-                digests.add(scan.digest)
+            else:
+                known |= dict.fromkeys(scan.digests, scan.path)
                 scans.append(scan)
         return scans
 

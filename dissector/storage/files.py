@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from hashlib import sha256
 from mmap import mmap
 from typing import TYPE_CHECKING, Final
 
@@ -19,6 +20,8 @@ if TYPE_CHECKING:  # imported on use: most inputs are captures
 
 ENTRIES_PER_STEP: Final = 1 << 14
 """Entries that are found in one step of `read`."""
+_PIECE: Final = 1 << 22
+"""Bytes that are copied at a time."""
 
 
 @dataclass
@@ -68,6 +71,15 @@ class KafkaFiles:
     def count(self) -> int:
         """Number of files."""
         return len(self._opened)
+
+    @property
+    def digest(self) -> str:
+        """SHA-256 of the bytes of the files, decompressed, in hexadecimal."""
+        digest = sha256()
+        for opened in self._opened:
+            for start in range(0, len(opened.data), _PIECE):
+                digest.update(_intact(opened.data, start, start + _PIECE))
+        return digest.hexdigest()
 
     @property
     def start_ns(self) -> int:

@@ -196,18 +196,24 @@ def _added(file: DataFile) -> AddAction:
 
 
 def put_captures(uri: str, decide: Decide) -> list[Row]:
-    """Put the rows into `captures` that `decide` returns, which may be called more than once. Return them. Facts of
-    captures that they replace are removed. Raises `StorageError`."""
+    """Put the rows into `captures` that `decide` returns, which may be called more than once, in place of those of the
+    same captures or contents. Return them. Facts of captures that they replace are removed. Raises `StorageError`."""
     for _ in tries(f"{uri}/{CAPTURES}"):
         table = existing_table(uri, CAPTURES)
         before = captures_in(uri, table)
         rows = list(decide(before))
-        names = {row["capture"] for row in rows}
-        replaces = any(each["capture"] in names for each in before)
-        if not rows or _write_captures(uri, table, rows, replaces=replaces):
+        digests = {digest for row in rows for digest in digests_of(row)}
+        replaced = [each for each in before if not digests.isdisjoint(digests_of(each))]
+        if not rows or _write_captures(uri, table, rows, replaced):
             break
-    remove_facts(uri, [each for each in before if each["capture"] in names])
+    remove_facts(uri, replaced)
     return rows
+
+
+def digests_of(capture: Row) -> list[str]:
+    """Return the digests by which a row of `captures` is known: of the file's bytes and, if it has one, of its
+    contents."""
+    return [digest for digest in (capture["digest"], capture.get("contents")) if digest]
 
 
 def remove_facts(uri: str, captures: Iterable[Row]) -> None:
@@ -218,15 +224,15 @@ def remove_facts(uri: str, captures: Iterable[Row]) -> None:
         _remove_facts(uri, " OR ".join(some))
 
 
-def _write_captures(uri: str, table: DeltaTable, rows: Sequence[Row], *, replaces: bool) -> bool:
-    """Write rows of `captures`, in place of others of the same captures; return whether nobody else wrote meanwhile."""
+def _write_captures(uri: str, table: DeltaTable, rows: Sequence[Row], replaced: Sequence[Row]) -> bool:
+    """Write rows of `captures`, in place of others; return whether nobody else wrote meanwhile."""
     schema = arrow_schema(BY_NAME[CAPTURES])
     columns = all_columns(schema, lambda field: column([row.get(field.name) for row in rows], field.type))
     data = pa.Table.from_arrays(columns, schema=schema)
     with plain_errors(uri):
         try:
-            if replaces:
-                listed = ", ".join(f"'{row['capture']}'" for row in rows)
+            if replaced:
+                listed = ", ".join(sorted({f"'{row['capture']}'" for row in (*rows, *replaced)}))
                 where = f"capture IN ({listed})"
                 write_deltalake(
                     table, data, mode="overwrite", predicate=where, schema_mode="merge", commit_properties=_ALONE

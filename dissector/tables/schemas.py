@@ -74,6 +74,9 @@ TABLES: Final = (
         _C("options", "STRING", "how it was ingested: frames, hash-records, show-secrets, keylog, decode-as"
            " tcp.port==19092,kafka; empty for none of them"),
         _C("problems", f"ARRAY<{_FINDING}>", "problems of this file, and of all files that its run read together"),
+        _C("contents", "STRING", "digest of all packets (times, lengths, link types, bytes) and of TLS secrets in the"
+           " file, or of the bytes of a log: the same in all formats, compressed or not; null if there are none, if"
+           " times are made up, and in rows of versions without it"),
     )),
     TableSchema("connections", "One row per TCP connection of Kafka", (
         _C("connection", "STRING", "as in the other tables"),

@@ -81,7 +81,8 @@ ELSEWHERE = conversation(exchanges(6), client=("10.0.0.1", CLIENT[1] + 1))[8:]
         pytest.param(FINISHED, SECOND, 60, id="it was closed"),
         pytest.param(FIRST, SECOND, LONGEST_PAUSE + 1, id="a broker would have closed it"),
         pytest.param(FIRST, ELSEWHERE, 60, id="another port"),
-        pytest.param(FIRST, WHOLE[4:], 0, id="the same packets, captured in two places"),
+        pytest.param(FIRST, conversation(exchanges(9)[6:], handshake=False), 0, id="a host with the same addresses"),
+        pytest.param(WHOLE, WHOLE, 1, id="a replay"),
     ],
 )
 def test_what_is_another_connection_is_not_told(
