@@ -3,9 +3,11 @@
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from dissector.analysis.diff import DiffSide
+from dissector.analysis.diff.exchange_pairs import ExchangePairs
 from dissector.capture_session import Capture
 from tests.traffic import Turn, conversation, ethernet, pcap, request, response
 from tests.tui.diff_driver import AGAIN, JAVA, LIBRDKAFKA, Screen, opened
@@ -161,7 +163,9 @@ async def test_q_closes_the_screen_and_stops_the_comparison() -> None:
 async def test_a_hundred_thousand_pairs_cost_no_more_than_what_is_drawn() -> None:
     async with opened() as screen:
         comparison = screen.model.comparison
-        many = replace(comparison, pairs=comparison.pairs * 2_500)
+        pairs = comparison.pairs
+        columns = [np.tile(column, 2_500) for column in (pairs._a, pairs._b, pairs._verdicts)]
+        many = replace(comparison, pairs=ExchangePairs(*columns))
         captures = [end.capture for end in screen.diff.ends]
         model = DiffModel(many, captures[0], captures[1])
         assert len(model.shown) > 100_000
