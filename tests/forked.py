@@ -39,6 +39,7 @@ from dissector.core import expansion
 
 _PACKAGES: Final = {
     "cli": ["dissector.cli"],
+    "unread": ["dissector.cli"],
     "tables": ["dissector.cli", "dissector.filter", "dissector.tables", "deltalake", "pyarrow.dataset"],
     "screen": ["dissector.cli", "dissector.filter", "tui", "tui.features", "textual.app"],
     "api": [
@@ -47,7 +48,8 @@ _PACKAGES: Final = {
     ],
 }  # fmt: skip
 """What programs of a kind import: our packages with all their modules. Each kind is forked from another process, as a
-process with more modules takes longer to end."""
+process with more modules takes longer to end. One for ``unread`` has read no capture: whose programs have schemas of
+their own."""
 _LEFT_OUT: Final = ("dissector.cli.main", "dissector.tables.duckdb_engine")
 """What will be `__main__`; and DuckDB, which prints what it holds as Python ends."""
 NOT_REWRITTEN: Final = "-W ignore::pytest.PytestAssertRewriteWarning"
@@ -61,7 +63,7 @@ _one_at_a_time: Final = threading.Lock()
 
 def run_module(
     module: str, words: Sequence[str], environment: dict[str, str], *, data: bytes = b"", file: IO[bytes] | None = None,
-    output: IO[bytes] | None = None, longest: float = 60,
+    output: IO[bytes] | None = None, longest: float = 60, kind: str | None = None,
 ) -> subprocess.CompletedProcess[bytes]:  # fmt: skip
     """Run a module to its end. Standard input is a pipe with `data`, or a file, standard output a pipe or `output`.
 
@@ -75,16 +77,17 @@ def run_module(
     with ThreadPoolExecutor(3) as pool:
         pool.submit(_write_all, input_end, data)
         written = pool.submit(_read_all, out), pool.submit(_read_all, err)
-        code = run_module_with(module, words, environment, (stdin, stdout, stderr), longest=longest)
+        code = run_module_with(module, words, environment, (stdin, stdout, stderr), longest=longest, kind=kind)
         return subprocess.CompletedProcess([module, *words], code, written[0].result(), written[1].result())
 
 
 def run_module_with(
-    module: str, words: Sequence[str], environment: dict[str, str], files: Sequence[int], *, longest: float = 60
-) -> int:
+    module: str, words: Sequence[str], environment: dict[str, str], files: Sequence[int], *, longest: float = 60,
+    kind: str | None = None,
+) -> int:  # fmt: skip
     """Run a module to its end with three open files as its standard streams, which are closed here; return its exit
     code. Raises `subprocess.TimeoutExpired` as `run_module` does."""
-    program = Program(module, words, environment, files)
+    program = Program(module, words, environment, files, kind)
     try:
         return program.wait(longest)
     except subprocess.TimeoutExpired:
@@ -208,7 +211,8 @@ def _serve(line: socket.socket, kind: str) -> None:
     end."""
     for package in _PACKAGES[kind]:
         _import_all(package)
-    _read_capture()
+    if kind != "unread":
+        _read_capture()
     gc.freeze()  # or each fork's collections would copy all of it
     ended, wake = os.pipe()
     os.set_blocking(wake, False)

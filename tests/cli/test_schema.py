@@ -26,7 +26,7 @@ def run(tmp_path: Path) -> Run:
     environment = os.environ | {"NO_COLOR": "1", "XDG_DATA_HOME": str(tmp_path / "data")}
 
     def kdissect(*words: str | Path) -> subprocess.CompletedProcess[str]:
-        done = run_module(KDISSECT[-1], [*map(str, words)], environment)
+        done = run_module(KDISSECT[-1], [*map(str, words)], environment, kind="unread")
         return subprocess.CompletedProcess(done.args, done.returncode, done.stdout.decode(), done.stderr.decode())
 
     return kdissect
