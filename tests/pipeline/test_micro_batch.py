@@ -203,8 +203,10 @@ def one_by_one(
     assert not notes
     findings = of("findings", tables)
     current = current_findings(findings)
-    replacing = sum(row["replaces"] is not None for row in findings)
-    assert len(current) == len(findings) - replacing, "each replaces one that is there"
+    words = {(*place_of(row), row["code"], row["path"], row["message"]) for row in findings}
+    replaced = [(*place_of(row), row["code"], row["path"], row["replaces"]) for row in findings if row["replaces"]]
+    assert words.issuperset(replaced), "each replaces one that is there"
+    assert len(set(replaced)) == len(replaced)
     return described([each for each in tables if each[0] != "findings"] + [("findings", row) for row in current])
 
 
