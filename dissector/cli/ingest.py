@@ -1,6 +1,6 @@
 """`kdissect ingest`: convert captures to tables, once or, with `--follow`, as files appear in a folder.
 
-Spark does it, unless they are small and no cluster is named.
+Spark does it, unless they are small and no cluster is named. What is followed comes in small pieces, and goes without.
 
 Progress and results go to stderr.
 """
@@ -21,8 +21,6 @@ from dissector.cli.tables import is_directory, require_tables
 from dissector.core.text import clean, counted, os_reason
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
-
     from dissector.detection.decode_as import DecodeAs
     from dissector.pipeline.ingest import IngestResult
     from dissector.pipeline.partition_rows import WriteOptions
@@ -58,15 +56,13 @@ def ingest(
         return WriteOptions(frames, not hashed, show_secrets, bool(key_logs), tuple(decode_as))
 
     try:
-        Storage(out)  # raises before Spark is started
+        Storage(out)  # raises before anything is started
         with remove_runs_afterwards(out):
             if follow:
                 from dissector.pipeline.follow_state import FOLLOWER, read_state
 
                 read_state(Path(out) / FOLLOWER)  # it, too
-                with spark_session(cluster, is_for_python=True) as (spark, bar):
-                    bar.stop()
-                    return _follow(spark, captures[0], out, options(), idle, key_logs)
+                return _follow(captures[0], out, options(), idle, key_logs)
             result = _ingest(_files(captures), out, options, cluster, key_logs, again=again)
     except StorageError as error:
         return print_error(str(error))
@@ -103,10 +99,12 @@ def _size(files: Sequence[str]) -> int:
 
 def _check_follow(captures: Sequence[str], out: str, cluster: Cluster) -> None:
     """Raise `UsageError` for arguments that `--follow` can't have."""
-    if len(captures) != 1 or not is_directory(captures[0]):
+    from dissector.tables.file_systems import is_url
+
+    if len(captures) != 1 or not (is_url(captures[0]) or is_directory(captures[0])):
         raise UsageError("--follow needs one folder that captures are written to")
-    if cluster.remote is not None:
-        raise UsageError("--follow runs on this machine: use --master, not --remote")
+    if cluster.is_set:
+        raise UsageError("--follow runs in processes of this machine, without Spark: leave out the options of Spark")
     if "://" in out:
         raise UsageError("--follow writes to a folder of this machine: give --out a path")
 
@@ -172,18 +170,15 @@ def _leave_out_spare(out: str, epoch: int) -> None:
         print_error(f"{out}: cannot tell which captures are known: {first}")
 
 
-def _follow(
-    spark: "SparkSession", folder: str, out: str, options: "WriteOptions", idle: float | None, key_logs: Sequence[str]
-) -> int:
-    """Convert the files of a folder as they are closed, until interrupted; return the exit code.
+def _follow(folder: str, out: str, options: "WriteOptions", idle: float | None, key_logs: Sequence[str]) -> int:
+    """Convert the files of a folder as they are closed, until interrupted; return the exit code. Raises `StorageError`
+    and `CaptureError`.
 
     After `idle` seconds without a file, whatever is pending is written and the command ends.
     """
-    from pyspark.errors import StreamingQueryException
-
     from dissector.pipeline.ring import QUIET_SECONDS
     from dissector.pipeline.ring_follower import Follower
-    from dissector.pipeline.spark_session import reason
+    from dissector.tables.storage import StorageError
 
     files = 0
 
@@ -192,15 +187,18 @@ def _follow(
         files += batch.files
         _print_report(batch)
 
-    follower = Follower(spark, out, options, 2 * spark.sparkContext.defaultParallelism, report, key_logs)
     print(f"following {clean(folder)} -> {clean(out)}, Ctrl+C stops", file=sys.stderr)
     try:
-        follower.run(folder, idle, QUIET_SECONDS if idle is None else min(QUIET_SECONDS, idle / 2))
+        with Follower(out, options, report, key_logs) as follower:
+            follower.run(folder, idle, QUIET_SECONDS if idle is None else min(QUIET_SECONDS, idle / 2))
     except KeyboardInterrupt:
         print("stopped: pending requests are kept; start again to continue", file=sys.stderr)
         return 0
-    except StreamingQueryException as error:
-        return print_error(f"stopped; start again to continue: {clean(reason(error))}")
+    except (StorageError, CaptureError):
+        raise
+    except Exception as error:  # of a state that somebody has changed, too, anything can be raised
+        words = os_reason(error) if isinstance(error, OSError) else f"{type(error).__name__}: {clean(str(error))}"
+        return print_error(f"stopped; start again to continue: {words}")
     return 0 if files else NEGATIVE
 
 

@@ -14,7 +14,6 @@ from typing import Any, Final, NamedTuple
 from dissector.capture_session.checkpoint import load
 from dissector.core.object_graph import GraphError, Nodes, from_nodes, to_nodes
 from dissector.findings.framework.aggregation import IncrementalAggregation
-from dissector.index.shared_state import SharedState
 from dissector.pipeline.origins import Origin
 from dissector.pipeline.state_file import StateFileError, StateVersionError, read_state_file, write_state_file
 from dissector.tables.storage import StorageError
@@ -41,8 +40,6 @@ class FollowState:
     packets: int = 0
     latest_ns: int = 0
     origins: list[Origin] = field(default_factory=list)
-    shared_states: dict[int, SharedState] = field(default_factory=dict)
-    """By partition."""
     aggregation: IncrementalAggregation = field(default_factory=IncrementalAggregation)
     """State of the cross-connection findings."""
     begins: dict[str, int] = field(default_factory=dict)
@@ -100,9 +97,8 @@ def _is_whole(state: FollowState) -> bool:
         and 0 < state.parts <= MOST_PARTS and state.batch >= -1 and state.packets >= 0
         and type(state.has_carry_overs) is bool and type(state.aggregation) is IncrementalAggregation
         and type(state.origins) is list and all(type(each) is Origin for each in state.origins)
-        and _has(state.shared_states, dict, int) and _has(state.begins, dict, str)
+        and _has(state.begins, dict, str)
         and _has(state.digests, frozenset, str)
-        and all(type(each) is SharedState for each in state.shared_states.values())
         and all(type(each) is int for each in state.begins.values())
     )  # fmt: skip
 

@@ -10,24 +10,21 @@ from operator import itemgetter
 from typing import Final
 
 from dissector.core.text import counted
-from dissector.index.shared_state import SharedState
 from dissector.pipeline.commit import commit, rows_by_table, total_tally
 from dissector.pipeline.file_scan import FileScan, scan_file
 from dissector.pipeline.ingest import IngestJob, IngestResult, Report, ingest
 from dissector.pipeline.lone_files import rows_of_file
 from dissector.pipeline.observations import ORDER, findings_of, in_order, observation_files, read_observations
 from dissector.pipeline.origins import FileOrigins
-from dissector.pipeline.partition_rows import WriteOptions, rows
-from dissector.pipeline.splits import check_unchanged, route
+from dissector.pipeline.partition_rows import WriteOptions
+from dissector.pipeline.splits import check_unchanged
 from dissector.pipeline.tls_secrets import TlsSecrets
-from dissector.pipeline.worker_processes import PartitionJob, dissect
+from dissector.pipeline.worker_processes import ALL_PACKETS, PartitionJob, Workers, known_by_itself
 from dissector.tables.data_files import DataFile, write_rows
 from dissector.tables.file_systems import is_url
 from dissector.tables.row_batches import Cells, TableRow
 from dissector.tables.schemas import OBSERVATIONS
-from dissector.transport.partitions import Partition
 
-ALL_PACKETS: Final = Partition(0, 1)
 ROWS_PER_REPORT: Final = 4_096
 BYTES_PER_PROCESS: Final = 24 << 20
 """Bytes of blocks for which it pays to start a process: a second and a half of work."""
@@ -78,9 +75,11 @@ class _Job(IngestJob):
 
     def _files_of_processes(self, parts: int) -> list[DataFile]:
         """Return the files that processes wrote, a partition each, and those with what is not in partitions."""
-        job = PartitionJob(self._splits, self._origins, self._options, self._output, self._secrets.text)
         self._report(f"reading {counted(sum(scan.packets for scan in self._scans), 'packet')}", 0, 0)
-        files = dissect(job, parts, lambda rows: self._report(f"dissecting: {counted(rows, 'row')}", 0, 0))
+        with Workers(parts) as workers:
+            files = workers.dissect(
+                self._partitions(), lambda rows: self._report(f"dissecting: {counted(rows, 'row')}", 0, 0)
+            )
         check_unchanged(total_tally(files).problems)
         observations = read_observations([self._storage.at(each.path) for each in observation_files(files)])
         others = chain(self._rows_read_alone(), findings_of(in_order(observations), self._origins))
@@ -94,11 +93,11 @@ class _Job(IngestJob):
     def _rows(self) -> Iterator[TableRow]:
         yield from self._rows_read_alone()
         if self._splits:
-            yield from _with_findings(self._rows_of_packets(), self._origins)
+            made = self._partitions().rows(known_by_itself, ALL_PACKETS)
+            yield from _with_findings(made, self._origins)
 
-    def _rows_of_packets(self) -> Iterator[TableRow]:
-        blocks = (block for split in self._splits for _, block in route(split, ALL_PACKETS.parts))
-        return rows(blocks, ALL_PACKETS, SharedState.merged([]), self._origins, self._options, self._secrets.text)
+    def _partitions(self) -> PartitionJob:
+        return PartitionJob(self._splits, self._origins, self._options, self._output, self._secrets.text)
 
 
 def _with_findings(made: Iterable[TableRow], sources: FileOrigins) -> Iterator[TableRow]:

@@ -110,7 +110,7 @@ class IngestRun(IngestJob):
             files += self._write_findings(files)
         counts = rows_by_table(files)
         with stage(self._spark, f"committing {counted(counts['exchanges'], 'row')}", self._report):
-            self._commit(files)
+            commit(self._storage.uri, files, self._scans, self._output.epoch, self._options, self.problems)
         return counts
 
     def _default_parts(self) -> int:
@@ -127,7 +127,7 @@ class IngestRun(IngestJob):
     def _dissect(self, parts: int) -> list[DataFile]:
         """Dissect all packets. Return the files that tasks wrote."""
         read_alone = [scan for scan in self._scans if scan.is_read_alone]
-        if not self._needs_shuffle:
+        if not self._splits:
             with stage(self._spark, f"dissecting {counted(len(read_alone), 'file')}", self._report):
                 return _data_files(self._dissect_files(read_alone)) if read_alone else []
         shuffled = self._shuffled_locations(parts)
@@ -145,20 +145,10 @@ class IngestRun(IngestJob):
             with suppress(StorageError):  # the rest is removed with the run
                 self._storage.remove(self._packets)
 
-    @property
-    def _needs_shuffle(self) -> bool:
-        """Whether there are packets to shuffle to partitions."""
-        return bool(self._splits)
-
     def _shuffled_locations(self, parts: int) -> DataFrame:
         """Return the locations of blocks, grouped by partition and in order."""
-        return (
-            self._locations(parts).repartitionById(parts, f.col("part")).sortWithinPartitions("part", "first").persist()
-        )
-
-    def _locations(self, parts: int) -> DataFrame:
-        """Return the locations of blocks, in the order in which tasks write them."""
-        return _locations(self._spark, self._splits, parts, self._storage.at(self._packets))
+        locations = _locations(self._spark, self._splits, parts, self._storage.at(self._packets))
+        return locations.repartitionById(parts, f.col("part")).sortWithinPartitions("part", "first").persist()
 
     def _shared_state(self, shuffled: DataFrame, parts: int) -> SharedState:
         """Return what all partitions know together: nothing that a lone one does not find by itself."""
@@ -225,10 +215,6 @@ class IngestRun(IngestJob):
     def _observations(self, staged: list[DataFile]) -> DataFrame:
         """Return the observations in files, of which there is one at least."""
         return rows_of_files(self._spark, OBSERVATIONS, [self._storage.at(file.path) for file in staged])
-
-    def _commit(self, files: list[DataFile]) -> None:
-        """Commit the rows and the captures."""
-        commit(self._storage.uri, files, self._scans, self._output.epoch, self._options, self.problems)
 
 
 def _data_files(written: DataFrame) -> list[DataFile]:

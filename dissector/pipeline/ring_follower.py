@@ -1,4 +1,4 @@
-"""Follows a ring of capture files into tables: a job of Spark's structured streaming that ingests files as they close.
+"""Follows a ring of capture files into tables: ingests files as they close, in processes of this machine.
 
 A micro-batch is the files that were closed since the last one. Packet numbers continue over all micro-batches, each
 partition continues from its carry-over (`micro_batch`), and the rows are committed together with the new carry-over.
@@ -27,39 +27,42 @@ Invariants:
     are kept in files, for as long as the examination waits for a response.
 """
 
-import contextlib
+import os
 import shutil
 import time
 from collections.abc import Callable, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Final
-
-from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql.streaming.query import StreamingQuery
+from typing import Final, Self
 
 from dissector.capture_session.tls_problems import KEY_LOG
 from dissector.core.finding import Finding, Severity
-from dissector.pipeline import closed_files
-from dissector.pipeline.file_scan import FileScan
+from dissector.pipeline.file_scan import FileScan, scan_file
 from dissector.pipeline.follow_state import FOLLOWER, FollowState, read_state, write_state
 from dissector.pipeline.ingest import known_captures, name_among
-from dissector.pipeline.ingest_on_spark import ingest_on_spark
+from dissector.pipeline.ingest_here import ingest_here
 from dissector.pipeline.micro_batch_run import MicroBatchRun
 from dissector.pipeline.partition_rows import WriteOptions
-from dissector.pipeline.ring import QUIET_SECONDS, RingFile, ring_file
-from dissector.pipeline.scan import scan_files
+from dissector.pipeline.ring import QUIET_SECONDS, Ring, RingFile, ring_file
+from dissector.pipeline.splits import FilesChangedError
 from dissector.pipeline.tls_secrets import TlsSecrets
+from dissector.pipeline.worker_processes import Workers
 from dissector.tables.delta_log import create_tables, live_captures
+from dissector.tables.file_systems import is_url
 from dissector.tables.run import Run
 from dissector.tables.storage import Storage
 
 LATE_NS: Final = 1_000_000_000
 """Maximum disorder of packets around the end of a file, which clocks and queues cause."""
-WAITING: Final = "Waiting"
-"""Prefix of a query's status message once it has looked for data: it waits for data, or for its next trigger."""
-POLL: Final = 0.5
-"""Seconds between two scans of the folder."""
+POLL: Final = 0.1
+"""Seconds between two looks at a folder of this machine."""
+POLL_STORE: Final = 0.5
+"""Seconds between two lists of an object store, each of which costs something."""
+MOST_PARTS_HERE: Final = 4
+"""Partitions of a new ring, each with a process of 100 MB while it is followed."""
+FILES: Final = "closed-files"
+"""The log of the ring."""
 
 
 @dataclass
@@ -78,13 +81,13 @@ class MicroBatchReport:
 
 
 class Follower:
-    """Follows one folder of capture files into the tables of another folder."""
+    """Follows one folder of capture files into the tables of another folder, in `parts` partitions if it is a new
+    ring."""
 
     def __init__(
-        self, spark: SparkSession, out: str, options: WriteOptions, parts: int,
-        report: Callable[[MicroBatchReport], None], key_logs: Sequence[str] = (),
+        self, out: str, options: WriteOptions, report: Callable[[MicroBatchReport], None],
+        key_logs: Sequence[str] = (), parts: int | None = None,
     ) -> None:  # fmt: skip
-        self._spark = spark
         self._out = out
         self._storage = Storage(out)
         create_tables(self._storage.uri)
@@ -95,79 +98,96 @@ class Follower:
         """Those of captures are those of this process's micro-batches."""
         self._report = report
         self._folder.mkdir(parents=True, exist_ok=True)
-        self._state = read_state(self._folder) or FollowState(parts, Run.new().epoch)
+        self._state = read_state(self._folder) or FollowState(parts or _useful_parts(), Run.new().epoch)
         write_state(self._folder, self._state)
-        self._is_busy = False
+        self._workers: Workers | None = None
+        self._stack = ExitStack()
         self._has_advised = False
         """Whether it was said what to do about secrets that come late."""
 
+    def __enter__(self) -> Self:
+        if self._state.parts > 1:
+            self._workers = self._stack.enter_context(Workers(self._state.parts))
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """End the processes."""
+        self._stack.close()
+
     def run(self, folder: str, idle: float | None, quiet: float = QUIET_SECONDS) -> None:
         """Run until interrupted, or until no file has come for `idle` seconds: the ring has then ended, and pending
-        rows are written as they are. Raises the exception of a micro-batch."""
-        self._spark.dataSource.register(closed_files.ClosedFilesSource)
-        files = self._spark.readStream.format(closed_files.NAME).option("folder", str(Path(folder).absolute()))
-        files = files.option("log", str(self._folder / "files")).option("quiet", str(quiet))
-        stream = files.load().writeStream.foreachBatch(self._process)
-        stream = stream.trigger(processingTime=f"{int(POLL * 1000)} milliseconds")
-        query = stream.option("checkpointLocation", str(self._folder / "checkpoint")).start()
-        active_at, has_looked = time.monotonic(), False
-        try:
-            while not _has_ended(query):
-                has_looked = has_looked or query.status["message"].startswith(WAITING)
-                if not has_looked or self._is_busy or query.status["isDataAvailable"]:
-                    active_at = time.monotonic()
-                elif idle is not None and time.monotonic() - active_at >= idle:
-                    break
-        finally:
-            with contextlib.suppress(KeyboardInterrupt):
-                query.stop()
-        if idle is not None:
-            self._end()
+        rows are written as they are. Raises `OSError`, `StorageError` and `CaptureError`; whatever ends it, another
+        follower continues."""
+        poll, path = (POLL_STORE, folder) if is_url(folder) else (POLL, str(Path(folder).absolute()))
+        ring = Ring(path, self._folder / FILES, quiet)
+        active_at = time.monotonic()
+        while True:
+            batch = self._state.batch + 1
+            if files := ring.take(batch):
+                self.micro_batch(files)
+                active_at = time.monotonic()
+            elif idle is not None and time.monotonic() - active_at >= idle:
+                self.end()
+                return
+            else:
+                time.sleep(poll)
 
-    def _process(self, files: DataFrame, batch: int) -> None:
-        """Process a micro-batch, unless it was committed before a crash."""
-        if batch <= self._state.batch:
-            return
-        self._is_busy = True
-        try:
-            rows = sorted(files.collect(), key=lambda row: int(row.position))
-            self._micro_batch([RingFile(row.path, row.size, row.changed_ns, row.inode) for row in rows], batch)
-        finally:
-            self._is_busy = False
-
-    def _micro_batch(self, entries: list[RingFile], batch: int) -> None:
+    def micro_batch(self, entries: Sequence[RingFile]) -> None:
+        """Ingest the files of the next micro-batch. Raises `StorageError` and `CaptureError`."""
         began, report = time.monotonic(), MicroBatchReport()
         scans = self._new_captures(entries, report)
         late = [scan for scan in scans if scan.first_ns < self._state.latest_ns - LATE_NS]
         new = [scan for scan in scans if scan not in late]
         if late:  # before the others: after a crash they come again, and are in the tables already
             report.problems += [_late(scan) for scan in late]
-            report.problems += ingest_on_spark(
-                self._spark, [scan.path for scan in late], self._out, self._options, key_logs=self._key_logs
-            ).problems
-        run = MicroBatchRun(
-            self._spark, self._storage, self._folder, batch, new, self._options, self._state, self._secrets
-        )
-        counts = run.execute()
-        report.problems += run.problems
-        if not self._has_advised and any(problem.code == KEY_LOG for problem in run.problems):
+            paths = [scan.path for scan in late]
+            report.problems += ingest_here(paths, self._out, self._options, key_logs=self._key_logs).problems
+        report.rows = self._run(new, report)
+        if not self._has_advised and any(problem.code == KEY_LOG for problem in report.problems):
             report.problems.append(_decrypted_later(self._out))
             self._has_advised = True
-        self._state = run.state
-        report.files, report.packets, report.rows = len(scans), sum(scan.packets for scan in scans), counts["exchanges"]
+        report.files, report.packets = len(scans), sum(scan.packets for scan in scans)
         report.seconds = time.monotonic() - began
         report.behind = max(0.0, time.time() - self._state.latest_ns / 1e9)
         self._report(report)
 
-    def _new_captures(self, entries: list[RingFile], report: MicroBatchReport) -> list[FileScan]:
+    def end(self) -> None:
+        """End the ring: write all pending rows and remove the follower's folder."""
+        began, report = time.monotonic(), MicroBatchReport()
+        report.rows = self._run([], report, is_last=True)
+        shutil.rmtree(self._folder)
+        report.seconds = time.monotonic() - began
+        self._report(report)
+
+    def _run(self, scans: list[FileScan], report: MicroBatchReport, *, is_last: bool = False) -> int:
+        """Run the next micro-batch, without files that the ring overwrites meanwhile. Return how many exchanges it has
+        written."""
+        while True:
+            run = MicroBatchRun(
+                self._storage, self._folder, self._state.batch + 1, scans, self._options, self._state, self._secrets,
+                self._workers, is_last=is_last,
+            )  # fmt: skip
+            try:
+                counts = run.execute()
+            except FilesChangedError as changed:
+                report.problems += changed.findings
+                paths = {finding.path for finding in changed.findings}
+                scans = [scan for scan in scans if scan.path not in paths]
+                continue
+            report.problems += run.problems
+            self._state = run.state
+            return counts["exchanges"]
+
+    def _new_captures(self, entries: Sequence[RingFile], report: MicroBatchReport) -> list[FileScan]:
         """Return the captures that are not in the tables yet."""
         # What this follower has committed without its state, before a crash, has to be read again for the state.
         captures = live_captures(self._storage.uri)
         others = known_captures((row for row in captures if row["epoch"] != self._state.epoch), self._options)
         known = dict.fromkeys(self._state.digests, "") | others
         scans = []
-        for entry, scan in zip(entries, scan_files(self._spark, [entry.path for entry in entries]), strict=True):
-            if ring_file(Path(entry.path)) != entry:  # it is reported again once it is closed
+        for entry in entries:
+            scan = scan_file(entry.path)
+            if ring_file(entry.path) != entry:  # it is taken again once it is closed
                 report.problems.append(_changed(entry))
                 continue
             report.problems += scan.problems
@@ -182,31 +202,10 @@ class Follower:
                 scans.append(scan)
         return scans
 
-    def _end(self) -> None:
-        """End the ring: write all pending rows and remove the follower's folder."""
-        began, report = time.monotonic(), MicroBatchReport()
-        last = MicroBatchRun(
-            self._spark,
-            self._storage,
-            self._folder,
-            self._state.batch + 1,
-            [],
-            self._options,
-            self._state,
-            self._secrets,
-            is_last=True,
-        )
-        report.rows = last.execute()["exchanges"]
-        report.problems += last.problems
-        shutil.rmtree(self._folder)
-        report.seconds = time.monotonic() - began
-        self._report(report)
 
-
-def _has_ended(query: StreamingQuery) -> bool:
-    """Whether a query has ended, `POLL` seconds later. Raises its error."""
-    time.sleep(POLL)
-    return not query.isActive and query.awaitTermination(1) is not False
+def _useful_parts() -> int:
+    """Return how many partitions a new ring gets: as many as there are cores, up to a few."""
+    return min(len(os.sched_getaffinity(0)), MOST_PARTS_HERE)
 
 
 def _decrypted_later(out: str) -> Finding:

@@ -19,7 +19,6 @@ from tests.pipeline.contents import rows_that_count
 from tests.pipeline.events import logged
 from tests.pipeline.test_encrypted import parted
 from tests.pipeline.test_lone_files import LOGS
-from tests.pipeline.test_micro_batch import cut
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -101,54 +100,6 @@ def test_a_secret_is_found_in_each_form(secret: bytes) -> None:
             longer = b"-" * before + text + b"\n"
             assert found([secret], [longer]) == found([secret], [b64encode(longer)]) == [secret]
             assert not found([secret], [longer.replace(text[-9:], b"")])
-
-
-def test_a_followed_ring_is_decrypted_and_keeps_no_secret(spark: "SparkSession", tmp_path: Path) -> None:
-    from dissector.pipeline.ring import ring_file
-    from dissector.pipeline.ring_follower import Follower
-
-    bare, log, lines = parted(JAVA, tmp_path)
-    ring, out = tmp_path / "ring", tmp_path / "tables"
-    ring.mkdir()
-    paths = [plan.path for plan in cut(bare, ring, 3)]
-    options = WriteOptions(key_logs=True)
-    follower = Follower(spark, str(out), options, 3, lambda report: None, [str(log)])
-    left: list[bytes] = []
-    for batch, path in enumerate(paths):
-        entry = ring_file(Path(path))
-        assert entry is not None
-        follower._micro_batch([entry], batch)
-        left += files_of(out)  # the carry-over as well, which the next micro-batch removes
-    follower._end()
-    here = tmp_path / "here"
-    ingest_here(paths, str(here), options, key_logs=[str(log)])
-    assert without_epoch(out) == without_epoch(here)
-    assert any("'kind': 'exchange'" in row for row in without_epoch(out)["exchanges"])
-    assert len(left) > 10
-    assert not found(secrets_of(lines), [*left, *files_of(out)])
-
-
-def test_a_follower_says_once_what_decrypts_with_secrets_that_come_late(spark: "SparkSession", tmp_path: Path) -> None:
-    from dissector.pipeline.ring import ring_file
-    from dissector.pipeline.ring_follower import Follower, MicroBatchReport
-
-    bare, log, _ = parted(JAVA, tmp_path)
-    ring, out, reports = tmp_path / "ring", tmp_path / "tables", list[MicroBatchReport]()
-    ring.mkdir()
-    late = tmp_path / "late"
-    late.touch()
-    paths = [plan.path for plan in cut(bare, ring, 2)]
-    options = WriteOptions(key_logs=True)
-    follower = Follower(spark, str(out), options, 2, reports.append, [str(late)])
-    for batch, path in enumerate(paths):
-        entry = ring_file(Path(path))
-        assert entry is not None
-        follower._micro_batch([entry], batch)
-    follower._end()
-    [advice] = (each.message for report in reports for each in report.problems if "decrypts it" in each.message)
-    assert f"kdissect tables replace {out} FILES --keylog FILE decrypts it" in advice
-    ingest_here(paths, str(out), options, key_logs=[str(log)], again=True)
-    assert any("'kind': 'exchange'" in row for row in without_epoch(out)["exchanges"])
 
 
 def test_sent_secrets_are_removed_although_there_are_no_packets(spark: "SparkSession", tmp_path: Path) -> None:

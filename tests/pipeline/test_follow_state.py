@@ -17,7 +17,6 @@ from dissector.capture_session.checkpoint import load
 from dissector.core.object_graph import GraphError, Nodes, to_nodes
 from dissector.findings.detectors.consumer_lag import FetchLag
 from dissector.findings.framework.aggregation import Observation
-from dissector.index.shared_state import SharedState
 from dissector.pipeline import state_file
 from dissector.pipeline.follow_state import (
     STATE,
@@ -39,8 +38,7 @@ from tests.conftest import PCAPS
 
 KEPT = FollowState(
     parts=2, epoch=7, batch=4, packets=99, origins=[Origin(0, "ab", 1, 7)],
-    shared_states={0: SharedState(topics={("id", 1): (3, "orders")})}, begins={"/ring/a\udcff": 5},
-    digests=frozenset(["ab"]), has_carry_overs=True,
+    begins={"/ring/a\udcff": 5}, digests=frozenset(["ab"]), has_carry_overs=True,
 )  # fmt: skip
 
 
@@ -130,7 +128,6 @@ def test_an_observation_comes_back_from_its_row() -> None:
         {"origins": 5},
         {"origins": [5]},
         {"has_carry_overs": None},
-        {"shared_states": {0: 1}},
         {"begins": {5: 5}},
         {"digests": frozenset([b"a"])},
     ],
@@ -179,7 +176,7 @@ def test_a_compressed_file_is_refused_before_it_is_opened(tmp_path: Path, name: 
     assert (pa.total_allocated_bytes(), pa.default_memory_pool().max_memory()) == (before, peak)
 
 
-def test_a_follower_with_a_damaged_state_ends_in_one_line_before_spark_starts(tmp_path: Path) -> None:
+def test_a_follower_with_a_damaged_state_ends_in_one_line(tmp_path: Path) -> None:
     for name in ("ring", "tables/_follow"):
         (tmp_path / name).mkdir(parents=True)
     follower(tmp_path / "tables/_follow")

@@ -6,10 +6,12 @@ import random
 import shutil
 import struct
 from collections import defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 import pytest
@@ -17,19 +19,19 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dissector.capture.partition import Block
+from dissector.capture_session import Capture
 from dissector.core.object_graph import from_nodes, to_nodes
 from dissector.findings.framework.aggregation import IncrementalAggregation
 from dissector.index.shared_state import SharedState
 from dissector.pipeline.file_scan import FileScan, scan_file
-from dissector.pipeline.follow_state import CarryOver, read_carry_over, write_carry_over
-from dissector.pipeline.micro_batch import read_shared_state, rows
+from dissector.pipeline.micro_batch import MicroBatchJob
 from dissector.pipeline.observations import ORDER, findings_of, revisions_of
 from dissector.pipeline.origins import FileOrigins, Origin
 from dissector.pipeline.partition_rows import WriteOptions
 from dissector.pipeline.partition_rows import read_shared_state as read_shared_state_of_whole
 from dissector.pipeline.partition_rows import rows as rows_of_whole
 from dissector.pipeline.splits import route, splits
-from dissector.tables.data_files import TALLIES
+from dissector.tables.data_files import TALLIES, Output
 from dissector.tables.schemas import OBSERVATIONS
 from dissector.tls.key_log import KeyLog
 from dissector.transport.partitions import Partition
@@ -143,6 +145,32 @@ def at_once(plans: list[FileScan], origins: FileOrigins, secrets: bytes = b"") -
     return described(tables + found_in(of(OBSERVATIONS.name, found), origins))
 
 
+@dataclass(frozen=True)
+class Dealt(MicroBatchJob):
+    """A micro-batch of which the blocks are given by partition."""
+
+    parts: Mapping[int, list[Block]] = field(default_factory=dict)
+
+    def blocks(self, partition: Partition) -> Iterator[Block]:
+        return iter(self.parts[partition.number])
+
+    def known(self, partition: Partition) -> SharedState:
+        """What a partition knows once it has read its blocks."""
+        found: list[SharedState] = []
+
+        def share(capture: Capture) -> NoReturn:
+            found.append(capture.connections.shared_state())
+            raise EnoughError
+
+        with suppress(EnoughError):
+            next(self.rows(share, partition))
+        return found[0]
+
+
+class EnoughError(Exception):
+    """Nobody asks for rows."""
+
+
 def one_by_one(
     plans: list[FileScan], origins: FileOrigins, folder: Path, beforehand: SharedState | None = None,
     secrets: bytes = b"", looked_at: Callable[[bytes], object] = len,
@@ -151,29 +179,20 @@ def one_by_one(
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir()
     tables: Made = []
-    known: dict[int, SharedState] = {}
     notes: list[dict[str, Any]] = []
     first, making, now_ns = 0, IncrementalAggregation(), 0
+    partitions = [Partition(part, PARTS) for part in range(PARTS)]
     for each in plans:
         made: Made = []
         parts = dealt([each], first)
         first, now_ns = first + each.packets, max(now_ns, each.latest_ns)
-        is_last = each is plans[-1]
-        for part in range(PARTS):
-            before = read_carry_over(folder, part)
-            known[part] = read_shared_state(parts[part], Partition(part, PARTS), before, secrets, is_last=is_last)
-        shared_state = beforehand or SharedState.merged(known.values())
-        for part in range(PARTS):
-
-            def put(what: CarryOver, part: int = part) -> None:
-                write_carry_over(folder, part, what)
-                looked_at((folder / str(part)).read_bytes())
-
-            before = read_carry_over(folder, part)
-            made += separate(rows(
-                parts[part], Partition(part, PARTS), before, shared_state, origins, WriteOptions(),
-                None if is_last else put, now_ns, secrets,
-            ))  # fmt: skip
+        after = None if each is plans[-1] else folder
+        job = Dealt([], origins, WriteOptions(), Output("", "", 1), secrets, folder, after, now_ns, parts)
+        shared_state = beforehand or SharedState.merged(map(job.known, partitions))
+        for partition in partitions:
+            made += separate(job.rows(lambda _, known=shared_state: known, partition))
+            if after is not None:
+                looked_at((folder / str(partition.number)).read_bytes())
         making = from_nodes(to_nodes(making))
         upto = min(pickle.loads(tally["tally"]).oldest_pending for tally in of(TALLIES, made))
         notes += of(OBSERVATIONS.name, made)
@@ -184,8 +203,10 @@ def one_by_one(
     assert not notes
     findings = of("findings", tables)
     current = current_findings(findings)
-    replacing = sum(row["replaces"] is not None for row in findings)
-    assert len(current) == len(findings) - replacing, "each replaces one that is there"
+    words = {(*place_of(row), row["code"], row["path"], row["message"]) for row in findings}
+    replaced = [(*place_of(row), row["code"], row["path"], row["replaces"]) for row in findings if row["replaces"]]
+    assert words.issuperset(replaced), "each replaces one that is there"
+    assert len(set(replaced)) == len(replaced)
     return described([each for each in tables if each[0] != "findings"] + [("findings", row) for row in current])
 
 

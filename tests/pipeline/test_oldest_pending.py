@@ -8,32 +8,21 @@ import pytest
 from dissector.capture_session.tally import PartitionTally
 from dissector.core.batches import NEVER
 from dissector.findings.framework.examination_queue import CLOSED_FOR_NS, MAX_OVERTAKES, MAX_WAIT_NS
-from dissector.index.shared_state import SharedState
 from dissector.pipeline.file_scan import scan_file
-from dissector.pipeline.follow_state import CarryOver
-from dissector.pipeline.micro_batch import rows
 from dissector.pipeline.partition_rows import WriteOptions
-from dissector.tables.data_files import TALLIES
-from dissector.transport.partitions import Partition
+from dissector.pipeline.worker_processes import ALL_PACKETS, known_by_itself
+from dissector.tables.data_files import TALLIES, Output
 from tests.capture_session.test_incremental import packets
 from tests.findings.conversations import START, Talk, fetch, heartbeat, written
-from tests.pipeline.test_micro_batch import origins_of
+from tests.pipeline.test_micro_batch import Dealt, origins_of
 
 
 def waits_from(folder: Path, *talks: Talk, now_ns: int = START) -> int:
     """The packet from which on notes wait, after a portion that has all of these connections."""
     path = Path(written(folder, *talks))
     origins, blocks = origins_of([scan_file(str(path))]), packets(path)
-    made = rows(
-        blocks,
-        Partition(0, 1),
-        CarryOver(),
-        SharedState.merged([]),
-        origins,
-        WriteOptions(),
-        lambda left: None,
-        now_ns,
-    )
+    job = Dealt([], origins, WriteOptions(), Output("", "", 1), b"", folder / "before", folder, now_ns, {0: blocks})
+    made = job.rows(known_by_itself, ALL_PACKETS)
     [pickled] = [row["tally"] for table, row in made if table == TALLIES]
     part = pickle.loads(pickled)
     assert isinstance(part, PartitionTally)

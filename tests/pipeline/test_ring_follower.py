@@ -1,37 +1,33 @@
-"""A ring followed by structured streaming: its tables are those of one run over the same files."""
+"""A ring that is followed: its tables are those of one run over the same files."""
 
 import os
 import re
 import shutil
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, NoReturn
 
 import pytest
 
+from tests.cli.test_commands import kdissect
 from tests.conftest import PCAPS
 from tests.findings.conversations import Talk, heartbeat, written
 from tests.pipeline.contents import lines, rows_that_count
 from tests.pipeline.test_micro_batch import cut
 
-if find_spec("pyspark") is None:
-    pytest.skip("NOT TESTED with pyspark: it is not installed", allow_module_level=True)
+pytest.importorskip("deltalake", reason="NOT TESTED with deltalake: it is not installed")
 
 from deltalake import DeltaTable
-from pyspark.errors import PythonException
-from pyspark.sql import SparkSession
 
 from dissector.capture_session.checkpoint import Checkpoint
-from dissector.pipeline import micro_batch_run, observations, ring_follower
+from dissector.pipeline import micro_batch_run, ring_follower
 from dissector.pipeline.follow_state import FOLLOWER
-from dissector.pipeline.ingest_on_spark import ingest_on_spark
+from dissector.pipeline.ingest_here import ingest_here
 from dissector.pipeline.partition_rows import WriteOptions
-from dissector.pipeline.ring import ring_file
+from dissector.pipeline.ring import RingFile, ring_file
 from dissector.pipeline.ring_follower import Follower, MicroBatchReport
-from dissector.pipeline.spark_session import reason
 from dissector.pipeline.state_file import read_state_file, write_state_file
 
-pytestmark = [pytest.mark.slow, pytest.mark.spark]
+pytestmark = pytest.mark.slow
 ROWS, PACKETS = map(Checkpoint._fields.index, ("pending_rows", "packets"))
 
 
@@ -43,21 +39,29 @@ def ring_of(folder: Path, count: int, capture: Path = PCAPS / "librdkafka-pipeli
     return folder
 
 
+def taken(path: Path) -> RingFile:
+    """A file as the ring gives it."""
+    entry = ring_file(str(path))
+    assert entry is not None
+    return entry
+
+
 def rows(tables: Path) -> dict[str, list[str]]:
     """All rows of all tables, as text."""
     return {name: lines(found) for name, found in rows_that_count(tables).items()}
 
 
-def followed(spark: SparkSession, ring: Path, tables: Path, idle: float | None = 4) -> list[MicroBatchReport]:
+def followed(ring: Path, tables: Path, idle: float | None = 0.5) -> list[MicroBatchReport]:
     reports: list[MicroBatchReport] = []
-    Follower(spark, str(tables), WriteOptions(), 3, reports.append).run(str(ring), idle, quiet=1)
+    with Follower(str(tables), WriteOptions(), reports.append, parts=1) as follower:
+        follower.run(str(ring), idle, quiet=0.2)
     return reports
 
 
-def test_tables_are_those_of_one_run_over_the_files(spark: SparkSession, tmp_path: Path) -> None:
+def test_tables_are_those_of_one_run_over_the_files(tmp_path: Path) -> None:
     ring = ring_of(tmp_path / "ring", 4)
-    reports = followed(spark, ring, tmp_path / "followed")
-    ingest_on_spark(spark, sorted(map(str, ring.iterdir())), str(tmp_path / "batch"), WriteOptions(), parts=2)
+    reports = followed(ring, tmp_path / "followed")
+    ingest_here(sorted(map(str, ring.iterdir())), str(tmp_path / "batch"), WriteOptions())
     whole = rows(tmp_path / "batch")
     assert len(whole["captures"]) == sum(each.files for each in reports) == 4
     assert whole["exchanges"]
@@ -65,29 +69,27 @@ def test_tables_are_those_of_one_run_over_the_files(spark: SparkSession, tmp_pat
     assert not (tmp_path / "followed" / FOLLOWER).exists(), "nothing is left of a ring that is over"
 
 
-def one_by_one(spark: SparkSession, ring: Path, tables: Path) -> list[dict[str, list[str]]]:
+def one_by_one(ring: Path, tables: Path, parts: int = 1) -> list[dict[str, list[str]]]:
     """The files of a ring, a micro-batch each: the tables after each, and at the end."""
-    follower = Follower(spark, str(tables), WriteOptions(), 3, lambda reports: None)
     found = []
-    for batch, each in enumerate(sorted(ring.iterdir())):
-        entry = ring_file(each)
-        assert entry is not None
-        follower._micro_batch([entry], batch)
-        found.append(rows(tables))
-    follower._end()
+    with Follower(str(tables), WriteOptions(), lambda report: None, parts=parts) as follower:
+        for each in sorted(ring.iterdir()):
+            follower.micro_batch([taken(each)])
+            found.append(rows(tables))
+        follower.end()
     return [*found, rows(tables)]
 
 
-def batch(spark: SparkSession, ring: Path, tables: Path) -> dict[str, list[str]]:
-    ingest_on_spark(spark, sorted(map(str, ring.iterdir())), str(tables), WriteOptions(), parts=2)
+def batch(ring: Path, tables: Path) -> dict[str, list[str]]:
+    ingest_here(sorted(map(str, ring.iterdir())), str(tables), WriteOptions())
     return rows(tables)
 
 
-def test_cross_connection_findings_are_found_across_micro_batches(spark: SparkSession, tmp_path: Path) -> None:
-    """One micro-batch has what came before, the next one what makes it a finding."""
+def test_cross_connection_findings_are_found_across_micro_batches(tmp_path: Path) -> None:
+    """One micro-batch has what came before, the next one what makes it a finding; of connections in other processes."""
     ring = ring_of(tmp_path / "ring", 4, PCAPS / "trouble-rebalance-loop.pcapng")
-    *_, followed = one_by_one(spark, ring, tmp_path / "followed")
-    assert followed == batch(spark, ring, tmp_path / "batch")
+    *_, followed = one_by_one(ring, tmp_path / "followed", parts=3)
+    assert followed == batch(ring, tmp_path / "batch")
     assert "rebalance-loop" in codes(followed)
 
 
@@ -107,24 +109,18 @@ def troubled(folder: Path) -> Path:
     return Path(written(folder, usual, stormy, late))
 
 
-@pytest.mark.parametrize("most", [0, observations.MOST_HERE])
-def test_what_is_found_later_of_rows_in_the_tables_stands_there(
-    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, most: int
-) -> None:
-    """New findings of rows that came before, and new words of findings that did; whoever sorts observations."""
-    monkeypatch.setattr(micro_batch_run, "MOST_HERE", most)
+def test_what_is_found_later_of_rows_in_the_tables_stands_there(tmp_path: Path) -> None:
+    """New findings of rows that came before, and new words of findings that did."""
     ring = ring_of(tmp_path / "ring", 3, troubled(tmp_path))
-    first, *_, followed = one_by_one(spark, ring, tmp_path / "followed")
+    first, *_, followed = one_by_one(ring, tmp_path / "followed")
     assert len(first["exchanges"]) > 10
     assert "slow" not in codes(first)
-    whole = batch(spark, ring, tmp_path / "batch")
+    whole = batch(ring, tmp_path / "batch")
     assert followed == whole
     assert {"slow", "error-storm"} <= set(codes(whole))
 
 
-def test_a_micro_batch_that_was_broken_off_is_there_once(
-    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_micro_batch_that_was_broken_off_is_there_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Before any commit, after those of some tables, after that of `captures`; others run, and late files come, in
     between."""
     ring = ring_of(tmp_path / "ring", 4)
@@ -155,28 +151,26 @@ def test_a_micro_batch_that_was_broken_off_is_there_once(
         with monkeypatch.context() as broken:
             killed_after(most)
             with pytest.raises(Exception, match="killed"):
-                followed(spark, ring, tables)
-        ingest_on_spark(spark, [str(tmp_path / "nothing")], str(tables), WriteOptions())
+                followed(ring, tables)
+        ingest_here([str(tmp_path / "nothing")], str(tables), WriteOptions())
         assert not rows(tables)["exchanges"], "nothing counts yet"
     with monkeypatch.context() as broken:
         broken.setattr(micro_batch_run, "write_state", killed)
         with pytest.raises(Exception, match="killed"):
-            followed(spark, ring, tables)
+            followed(ring, tables)
     assert rows(tables)["exchanges"], "it was broken off behind that"
     for file in sorted(kept.iterdir()):
         shutil.move(file, ring / file.name)
-    followed(spark, ring, tables)
-    ingest_on_spark(spark, sorted(map(str, ring.iterdir())), str(tmp_path / "batch"), WriteOptions(), parts=2)
+    followed(ring, tables)
+    ingest_here(sorted(map(str, ring.iterdir())), str(tmp_path / "batch"), WriteOptions())
     assert rows(tables) == rows(tmp_path / "batch")
 
 
-def test_a_false_carry_over_ends_a_micro_batch_in_one_line_and_nothing_of_it_counts(
-    spark: SparkSession, tmp_path: Path
-) -> None:
+def test_a_false_carry_over_ends_a_micro_batch_in_one_line_and_nothing_of_it_counts(tmp_path: Path) -> None:
     """It is well-formed, but a number is where rows should be: a task meets it. With the right one all goes on."""
     ring, tables = ring_of(tmp_path / "ring", 2), tmp_path / "followed"
-    first, second = (entry for each in sorted(ring.iterdir()) if (entry := ring_file(each)))
-    follower_of(spark, tables)._micro_batch([first], 0)
+    first, second = map(taken, sorted(ring.iterdir()))
+    follower_of(tables).micro_batch([first])
     [path] = (tables / FOLLOWER).glob("carry-over-*/0")
     right, before = path.read_bytes(), rows(tables)
     graphs = read_state_file(path)
@@ -184,42 +178,38 @@ def test_a_false_carry_over_ends_a_micro_batch_in_one_line_and_nothing_of_it_cou
     values = nodes.items[nodes.items[0][0]]
     values[ROWS] = values[PACKETS]
     write_state_file(path, graphs)
-    with pytest.raises(PythonException) as failed:
-        follower_of(spark, tables)._micro_batch([second], 1)
-    assert re.fullmatch("[A-Z][A-Za-z]+Error: .+", reason(failed.value))
+    done = kdissect("ingest", str(ring), "--follow", "--idle", "0.1", "--out", str(tables))
+    assert done.returncode == 2
+    assert re.search(rb"kdissect: stopped; start again to continue: [A-Z][A-Za-z]+Error: .+\n\Z", done.stderr)
+    assert b"Traceback" not in done.stderr
     assert rows(tables) == before
     path.write_bytes(right)
-    follower = follower_of(spark, tables)
-    follower._micro_batch([second], 1)
-    follower._end()
-    assert rows(tables) == batch(spark, ring, tmp_path / "batch")
+    follower = follower_of(tables)
+    follower.micro_batch([second])
+    follower.end()
+    assert rows(tables) == batch(ring, tmp_path / "batch")
 
 
-def follower_of(spark: SparkSession, tables: Path) -> Follower:
+def follower_of(tables: Path) -> Follower:
     """One with a single partition, which begins where the one before it ended."""
-    return Follower(spark, str(tables), WriteOptions(), 1, lambda report: None)
+    return Follower(str(tables), WriteOptions(), lambda report: None, parts=1)
 
 
-def test_late_and_overwritten_files_are_reported(
-    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_late_and_overwritten_files_are_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The first file comes after the others, and one that was read has grown."""
     monkeypatch.setattr(ring_follower, "LATE_NS", 0)
     ring = ring_of(tmp_path / "ring", 4)
     first, *_, last = sorted(ring.iterdir())
     shutil.move(first, tmp_path / first.name)
     reports: list[MicroBatchReport] = []
-    follower = Follower(spark, str(tmp_path / "followed"), WriteOptions(), 3, reports.append)
-    entries = [entry for each in sorted(ring.iterdir()) if (entry := ring_file(each))]
-    follower._micro_batch(entries, 0)
+    follower = Follower(str(tmp_path / "followed"), WriteOptions(), reports.append, parts=1)
+    entries = [*map(taken, sorted(ring.iterdir()))]
+    follower.micro_batch(entries)
     shutil.move(tmp_path / first.name, first)
     os.utime(first, (2_000, 2_000))
     with last.open("ab") as file:
         file.write(last.read_bytes()[-100:])
-    late, grown = ring_file(first), ring_file(last)
-    assert late is not None
-    assert grown is not None
-    follower._micro_batch([late, grown, entries[-1]], 1)
+    follower.micro_batch([taken(first), taken(last), entries[-1]])
     assert [problem.code for problem in reports[0].problems] == []
     assert {"late-file", "file-grew", "file-overwritten"} <= {problem.code for problem in reports[1].problems}
     captures = rows_that_count(tmp_path / "followed")["captures"]

@@ -13,14 +13,14 @@ import pytest
 from tests.capture.live.loopback import needs_rights
 from tests.needs import needs
 
-pytest.importorskip("pyspark", reason="NOT TESTED with pyspark: it is not installed")
+pytest.importorskip("deltalake", reason="NOT TESTED with deltalake: it is not installed")
 
 from dissector.pipeline.follow_state import FOLLOWER, WORK
 from tests.pipeline.clusters import PATIENCE, kdissect
 from tests.pipeline.contents import contents, lines, rows_that_count
 from tests.pipeline.live_ring import ring
 
-pytestmark = [pytest.mark.slow, pytest.mark.spark, needs_rights]
+pytestmark = [pytest.mark.slow, pytest.mark.exhaustive, needs_rights]
 TABLES: Final = ("captures", "connections", "exchanges", "records", "findings", "gaps")
 IDLE: Final = 8
 """Seconds without a new file: the ring is over."""
@@ -46,7 +46,7 @@ def until(is_so: Callable[[], bool], what: str, process: "subprocess.Popen[str]"
 def follow(folder: Path, seconds: float) -> Followed:
     """Follow a ring, kill that in a micro-batch, go on `seconds` later, and to the end; then in one run."""
     out, batch = folder / "followed", folder / "batch"
-    command = ("ingest", "--master", "local[2]", "--follow", str(folder / "ring"), "--out", str(out))
+    command = ("ingest", "--follow", str(folder / "ring"), "--out", str(out))
     with ring(folder / "ring"):
         first = kdissect(*command)
         try:
@@ -54,21 +54,21 @@ def follow(folder: Path, seconds: float) -> Followed:
             until(lambda: any((out / WORK).glob("*/*")), "no micro-batch began after that", first)
         finally:
             os.kill(first.pid, signal.SIGKILL)
-        first.communicate()  # until its JVM has gone, too
+        first.communicate()
         assert (out / FOLLOWER).exists()
         time.sleep(seconds)
         second = kdissect(*command, "--idle", str(IDLE))
         time.sleep(seconds)
     output = second.communicate(timeout=600)[1]
     assert second.returncode == 0, output
-    whole = kdissect("ingest", "--master", "local[2]", str(folder / "ring"), "--out", str(batch))
+    whole = kdissect("ingest", str(folder / "ring"), "--out", str(batch))
     words = whole.communicate(timeout=600)
     assert whole.returncode == 0, words
     return Followed(out, batch, output)
 
 
 def test_a_ring_that_is_followed_and_killed_gives_the_tables_of_one_run(tmp_path: Path) -> None:
-    needs("java", "tcpdump")
+    needs("tcpdump")
     made = follow(tmp_path, 8)
     print(made.output)
     assert not (made.followed / FOLLOWER).exists(), "nothing is left of a ring that is over"

