@@ -39,13 +39,11 @@ def single_batches(addresses: UInt64, sizes: Int64) -> tuple[Headers, Bool]:
     return headers[is_whole], are_batches
 
 
-class SingleBatches(NamedTuple):
-    """Batches, `(n,)`, in the order of the rows that were asked for."""
+class SingleBatchColumns(NamedTuple):
+    """Batches, `(n,)`."""
 
-    is_read: Bool
-    """Which requests were read, by request."""
     at: Int64
-    """The place of its request among those."""
+    """The place of its request among those that were asked for, ascending."""
     topic: Int64
     """The number of the topic's name, or of its id where no name is known."""
     partition: Int64
@@ -54,6 +52,18 @@ class SingleBatches(NamedTuple):
     producer_epoch: Int64
     base_sequence: Int64
     records_count: Int64
+
+    def where(self, which: Bool | Int64) -> "SingleBatchColumns":
+        """Some of the batches."""
+        return SingleBatchColumns(*(column[which] for column in self))
+
+
+class SingleBatches(NamedTuple):
+    """Of the rows that were asked for."""
+
+    is_read: Bool
+    """Which requests were read, by request."""
+    columns: SingleBatchColumns
 
 
 class SingleBatchReader:
@@ -67,7 +77,7 @@ class SingleBatchReader:
         """The batches of rows of the index, ascending, that are Produce exchanges. `names` are those of topics by id;
         `texts` numbers them."""
         is_read = np.zeros(len(rows), np.bool_)
-        parts: list[Int64] = [np.zeros((8, 0), np.int64)]
+        parts: list[Int64] = [np.zeros((len(SingleBatchColumns._fields), 0), np.int64)]
         for messages in self._bodies.messages(rows, is_request=True, in_columns=True):
             columns = _columns(messages.program)
             wanted = messages.program.wanted(values=columns)
@@ -78,9 +88,8 @@ class SingleBatchReader:
                 is_read[messages.at[part.first : part.stop]] = of_part
                 parts.append(found[:, of_part[found[0]]])
                 parts[-1][0] = messages.at[part.first + parts[-1][0]]
-        at, *others = np.concatenate(parts, axis=1)
-        order = np.argsort(at, kind="stable")
-        return SingleBatches(is_read, at[order], *(each[order] for each in others))
+        found_batches = SingleBatchColumns(*np.concatenate(parts, axis=1))
+        return SingleBatches(is_read, found_batches.where(np.argsort(found_batches.at, kind="stable")))
 
 
 def _columns(program: Program) -> list[int]:
