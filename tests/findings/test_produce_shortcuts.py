@@ -13,7 +13,7 @@ import dissector
 from dissector.bulk.body_columns import BodyColumns
 from dissector.capture_session import Capture
 from dissector.exchange.info_column import ERROR_CODES
-from dissector.findings.framework.clean_responses import CleanResponses
+from dissector.findings.framework.body_reader import CleanResponses
 from dissector.findings.framework.examined_rows import ExaminedRows
 from dissector.findings.framework.produce_batches import ProduceBatchReader
 from dissector.protocol.codec.structs import structs_with

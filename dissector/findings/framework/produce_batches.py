@@ -12,8 +12,8 @@ import numpy as np
 
 from dissector.bulk.body_columns import BodyColumns, Messages
 from dissector.core.arrays import Bool, Int64, UInt8
+from dissector.findings.framework.decoded_exchange import request_body
 from dissector.findings.framework.examined_rows import ExaminedRows
-from dissector.findings.framework.message_bodies import request_body
 from dissector.protocol.codec.program import Part, Program, Wanted
 from dissector.protocol.kernel.json_messages import join
 from dissector.protocol.kernel.shredding import Arena, Shredded
