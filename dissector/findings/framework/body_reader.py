@@ -19,12 +19,13 @@ from dissector.findings.framework.decoded_exchange import (
     DecodedExchange,
     FramePlace,
     ResponseBody,
+    TopicName,
     request_body,
     response_body,
 )
 from dissector.findings.framework.examined_rows import ExaminedRows
 from dissector.findings.framework.extractor import Examiner
-from dissector.findings.framework.fetched_partitions import FetchedPartitionReader, TopicName
+from dissector.findings.framework.fetched_partitions import FetchedPartitionReader
 from dissector.findings.framework.produce_batches import ProduceBatchReader
 from dissector.index.exchange_table import NO_FRAME
 from dissector.index.indexer import Indexer
@@ -108,7 +109,7 @@ class BodyReader:
         """Those of the APIs of which every examiner chooses what it needs."""
         bodies = BodyColumns(indexer, store, show_secrets=True)  # no finding shows values of fields with secrets
         self._clean = CleanResponses(bodies)
-        self._batches = ProduceBatchReader(bodies, indexer.frames.read)
+        self._batches = ProduceBatchReader(bodies, indexer, topic)
         self._fetched = FetchedPartitionReader(bodies, indexer, topic)
         self._cached_response_body = lru_cache(maxsize=CACHED_BODIES)(response_body)
         self._cached_request_body = lru_cache(maxsize=CACHED_BODIES)(request_body)

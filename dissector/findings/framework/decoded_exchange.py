@@ -15,6 +15,10 @@ RowPosition = tuple[int, int]
 
 FramePlace = tuple[int, int, int]
 """The number of a message's frame, its address if it is contiguous, else a negative number, and its size."""
+ReadFrame = Callable[[int], tuple[bytes, int]]
+"""Returns the bytes of a frame, and how many precede the first gap."""
+TopicName = Callable[[Values], str]
+"""Returns the name of the topic that a structure names."""
 ResponseBody = tuple[Values, list[int]]
 """A response's body, and its error codes that are not 0."""
 _NO_ERRORS: Final[list[int]] = []

@@ -5,7 +5,6 @@ Invariant: they are those that the decoded exchanges have (a property test). Exc
 decoded one by one.
 """
 
-from collections.abc import Callable
 from typing import Final, NamedTuple, cast
 
 import numpy as np
@@ -15,9 +14,8 @@ from dissector.bulk.body_numbers import BodyNumbers, OfBodies
 from dissector.bulk.body_partitions import BodyPartitions, Lists, OfPartitions
 from dissector.core.arrays import Bool, Int64
 from dissector.core.columns import ValueNumbers
-from dissector.findings.framework.decoded_exchange import elements, request_body, response_body
+from dissector.findings.framework.decoded_exchange import ReadFrame, TopicName, elements, request_body, response_body
 from dissector.findings.framework.examined_rows import ExaminedRows
-from dissector.findings.framework.produce_batches import ReadFrame
 from dissector.index.exchange_table import NO_FRAME
 from dissector.index.indexer import Indexer
 from dissector.protocol.kernel.shredding import numbered_rows
@@ -33,8 +31,6 @@ _REPLICA: Final = "replica_id"
 _REPLICA_STATE: Final = "replica_state"
 """The structure that has it from version 15 on (KIP-903)."""
 _MAX_WAIT: Final = "max_wait_ms"
-TopicName = Callable[[Values], str]
-"""Returns the name of the topic that a structure names, or its id."""
 
 
 class PartitionColumns(NamedTuple):
