@@ -16,7 +16,8 @@ SHARED := bulk/cell_lines.py cli/render/lines.py exchange/listing.py framing/fas
   protocol/codec/json_program.py protocol/codec/plan.py protocol/codec/program.py \
   protocol/kernel/json_messages.py protocol/kernel/secret_marks.py protocol/kernel/shredding.py \
   protocol/records/batch.py protocol/records/columns.py protocol/records/compression.py \
-  protocol/records/entries.py protocol/records/legacy.py protocol/schema/field_enums.py
+  protocol/records/entries.py protocol/records/legacy.py protocol/schema/field_enums.py \
+  transport/deliveries.py transport/tcp_facts.py
 INSTRUMENTED := build/sanitize/libkernel.so
 WITH_SANITIZERS = LD_PRELOAD="$$(gcc -print-file-name=libasan.so)" ASAN_OPTIONS=detect_leaks=0 PYTHONMALLOC=malloc \
   INSTRUMENTED_KERNEL=$(CURDIR)/$(INSTRUMENTED)

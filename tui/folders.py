@@ -40,7 +40,7 @@ def write_whole(path: Path, data: bytes) -> None:
         with os.fdopen(number, "wb") as file:
             file.write(data)
         Path(name).replace(path)
-    except BaseException:
+    except BaseException:  # Ctrl+C, too: it is raised again
         with suppress(OSError):
             Path(name).unlink()
         raise

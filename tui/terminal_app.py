@@ -22,6 +22,7 @@ from rich.cells import cell_len
 from rich.color import Color as RichColor
 from rich.style import Style
 from textual import events
+from textual._xterm_parser import XTermParser
 from textual.app import ScreenStackError
 from textual.binding import Binding, BindingType
 from textual.driver import Driver
@@ -32,10 +33,35 @@ from textual.notifications import Notification, Notify, SeverityLevel
 
 from dissector.core.expansion import RUN
 from dissector.core.text import clean
-from tui.driver import TolerantDriver
 from tui.screens.help_screen import HelpScreen, keys_of
 from tui.theme import CSS, DIM, default_variables
 from tui.typeahead import TypeAhead
+
+
+class TolerantDriver(LinuxDriver):
+    """Takes keys that are not UTF-8. Textual decodes strictly what the terminal sends: one byte of a terminal that is
+    set to Latin-1 ends its input thread, and the program with it."""
+
+    def run_input_thread(self) -> None:
+        while not self.exit_event.is_set():
+            try:
+                super().run_input_thread()
+            except UnicodeDecodeError as error:
+                for event in XTermParser(self._debug).feed(typed_text(error.object)):
+                    self.process_message(event)
+
+
+def typed_text(data: bytes) -> str:
+    """Return what was typed: UTF-8, in which other bytes are letters of Latin-1; what are none there are left out."""
+    found = []
+    for character in data.decode("utf-8", "surrogateescape"):
+        byte = ord(character) - 0xDC00
+        if not 0x80 <= byte <= 0xFF:
+            found.append(character)
+        elif byte >= 0xA0:
+            found.append(chr(byte))
+    return "".join(found)
+
 
 SHORTEST: Final = 0.1
 """Seconds that a toast is shown at least."""

@@ -1,6 +1,6 @@
 """An exchange, as programs see it."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from difflib import get_close_matches
 from functools import cache
@@ -226,8 +226,3 @@ def _places(name: str) -> "tuple[FieldPlace, ...]":
         near = get_close_matches(name, ROW_FIELDS, 1)
         raise KeyError(f"{name}: no such field" + (f"; did you mean {near[0]}?" if near else ""))
     return found
-
-
-def exchanges_of(models: Iterator[Model], packets: "Callable[[int], list[Packet]]") -> Iterator[Exchange]:
-    """Return exchanges as programs see them."""
-    return (Exchange(model, packets) for model in models)

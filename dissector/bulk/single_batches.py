@@ -22,8 +22,8 @@ from dissector.protocol.records.entries import LEAST_SIZE, LOG_OVERHEAD
 
 _TOPICS: Final = ("body", "topic_data")
 _PARTITIONS: Final = (*_TOPICS, "partition_data")
-_VALUES: Final = ("attributes", "producer_id", "producer_epoch", "base_sequence", "records_count")
-_MAGIC: Final = 2
+VALUES: Final = ("attributes", "producer_id", "producer_epoch", "base_sequence", "records_count")
+MAGIC: Final = 2
 Headers = np.ndarray[tuple[int], np.dtype[np.void]]
 """As `HEADER_COLUMNS`."""
 
@@ -34,26 +34,48 @@ def single_batches(addresses: UInt64, sizes: Int64) -> tuple[Headers, Bool]:
     large = np.flatnonzero(are_batches)
     headers = join(addresses[large], np.full(len(large), HEADER.size)).view(HEADER_COLUMNS)
     size = headers["batch_length"].astype(np.int64)
-    is_whole = (headers["magic"] == _MAGIC) & (size >= LEAST_SIZE[_MAGIC]) & (size + LOG_OVERHEAD == sizes[large])
+    is_whole = (headers["magic"] == MAGIC) & (size >= LEAST_SIZE[MAGIC]) & (size + LOG_OVERHEAD == sizes[large])
     are_batches[large] = is_whole
     return headers[is_whole], are_batches
 
 
-class SingleBatches(NamedTuple):
-    """Batches, `(n,)`, in the order of the rows that were asked for."""
+class SingleBatchColumns(NamedTuple):
+    """Batches, `(n,)`."""
 
-    is_read: Bool
-    """Which requests were read, by request."""
     at: Int64
-    """The place of its request among those."""
+    """The place of its request among those that were asked for, ascending."""
+    topic_at: Int64
+    """Position of the topic in the request."""
+    partition_at: Int64
+    """Position of the partition in the topic."""
     topic: Int64
     """The number of the topic's name, or of its id where no name is known."""
     partition: Int64
+    size: Int64
+    """Bytes of the `records` field."""
     attributes: Int64
     producer_id: Int64
     producer_epoch: Int64
     base_sequence: Int64
     records_count: Int64
+
+    @property
+    def has_sequence(self) -> Bool:
+        """Which batches are those of idempotent producers (KIP-98)."""
+        found: Bool = (self.producer_id >= 0) & (self.base_sequence >= 0)
+        return found
+
+    def where(self, which: Bool | Int64) -> "SingleBatchColumns":
+        """Some of the batches."""
+        return SingleBatchColumns(*(column[which] for column in self))
+
+
+class SingleBatches(NamedTuple):
+    """Of the rows that were asked for."""
+
+    is_read: Bool
+    """Which requests were read, by request."""
+    columns: SingleBatchColumns
 
 
 class SingleBatchReader:
@@ -67,7 +89,7 @@ class SingleBatchReader:
         """The batches of rows of the index, ascending, that are Produce exchanges. `names` are those of topics by id;
         `texts` numbers them."""
         is_read = np.zeros(len(rows), np.bool_)
-        parts: list[Int64] = [np.zeros((8, 0), np.int64)]
+        parts: list[Int64] = [np.zeros((len(SingleBatchColumns._fields), 0), np.int64)]
         for messages in self._bodies.messages(rows, is_request=True, in_columns=True):
             columns = _columns(messages.program)
             wanted = messages.program.wanted(values=columns)
@@ -78,9 +100,8 @@ class SingleBatchReader:
                 is_read[messages.at[part.first : part.stop]] = of_part
                 parts.append(found[:, of_part[found[0]]])
                 parts[-1][0] = messages.at[part.first + parts[-1][0]]
-        at, *others = np.concatenate(parts, axis=1)
-        order = np.argsort(at, kind="stable")
-        return SingleBatches(is_read, at[order], *(each[order] for each in others))
+        found_batches = SingleBatchColumns(*np.concatenate(parts, axis=1))
+        return SingleBatches(is_read, found_batches.where(np.argsort(found_batches.at, kind="stable")))
 
 
 def _columns(program: Program) -> list[int]:
@@ -95,9 +116,10 @@ def _columns(program: Program) -> list[int]:
 def _batches(
     part: Shredded, messages: Messages, columns: list[int], names: Mapping[str, str], texts: ValueNumbers[str]
 ) -> tuple[Int64, Int64]:
-    """The batches of a part, `(8, n)`, by the places of their requests in it; and requests with other records."""
+    """The batches of a part, as columns, by the places of their requests in it; and requests with other records."""
     topic, partitions, partition, records = columns
-    counts = np.maximum(part.column(partitions).values, 0)
+    counts, topic_rows = np.maximum(part.column(partitions).values, 0), part.column(topic).rows
+    topic_at = np.arange(len(counts)) - np.searchsorted(topic_rows, topic_rows)
     field = part.column(records)
     rows, addresses = field.rows.astype(np.int64), messages.frames.addresses
     are_ids = messages.program.columns[topic].type == "uuid"
@@ -106,6 +128,11 @@ def _batches(
     starts = addresses[part.first + rows] + field.positions.astype(np.uint64)
     headers, are_batches = single_batches(starts, field.values)
     some, is_odd = np.flatnonzero(are_batches), (field.values > 0) & ~are_batches
-    of_topic = np.repeat(topic_numbers, counts)[some]
-    values = (headers[name].astype(np.int64) for name in _VALUES)
-    return np.stack([rows[some], of_topic, part.column(partition).values[some], *values]), rows[is_odd]
+    of_topic = np.repeat(np.arange(len(counts)), counts)
+    partition_at = np.arange(len(of_topic)) - (np.cumsum(counts) - counts)[of_topic]
+    of_topic, numbers, sizes = of_topic[some], part.column(partition).values[some], field.values[some]
+    found_batches = (
+        rows[some], topic_at[of_topic], partition_at[some], topic_numbers[of_topic], numbers, sizes,
+        *(headers[name].astype(np.int64) for name in VALUES),
+    )  # fmt: skip
+    return np.stack(found_batches), rows[is_odd]

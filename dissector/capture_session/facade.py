@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple, Self
 
 import numpy as np
 
+from dissector.capture.process_notes import Processes
 from dissector.capture_session.checkpoint import load
 from dissector.capture_session.connection_index import ConnectionIndex
 from dissector.capture_session.exchange_cache import ExchangeCache
@@ -15,7 +16,6 @@ from dissector.capture_session.findings_pass import FindingsPass
 from dissector.capture_session.host_names import HostNames
 from dissector.capture_session.incremental import IncrementalReading
 from dissector.capture_session.many_messages import ManyMessages
-from dissector.capture_session.processes import Processes
 from dissector.capture_session.row_frames import RowFrames
 from dissector.capture_session.row_space import RowSpace
 from dissector.capture_session.stage_pipeline import Progress, Source, StagePipeline, source_names

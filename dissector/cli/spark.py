@@ -20,7 +20,7 @@ MISSING: Final = "this needs Spark's Python side: pip install 'kafka-dissector[s
 
 
 class StageProgress:
-    """The progress of stages on a terminal, as a `pipeline.stage_progress.Report`."""
+    """The progress of stages on a terminal, as a `pipeline.ingest.Report`."""
 
     def __init__(self, bar: "Progress | None" = None, first: str = "") -> None:
         self._bar = bar

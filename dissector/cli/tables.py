@@ -81,7 +81,7 @@ def open_tables(folder: str, cluster: Cluster) -> "Iterator[tuple[Tables, StageP
         return
     with spark_session(cluster, folder) as (spark, bar):
         from dissector.pipeline.spark_engine import Spark
-        from dissector.pipeline.stage_progress import stage
+        from dissector.pipeline.spark_session import stage
 
         with stage(spark, "reading tables", bar):
             yield Tables(Spark(spark), folder, seen), bar

@@ -62,6 +62,13 @@ class Column:
             self.release_pages()
         return self._array[: self._size]  # type: ignore[return-value]  # int64 stands for any integer type
 
+    def at(self, rows: Int64) -> Int64:
+        """The values of rows; 0 behind the last one."""
+        found = np.zeros(len(rows), np.int64)
+        known = rows < self._size
+        found[known] = self.values[rows[known]]
+        return found
+
     def grow(self, size: int) -> None:
         """Grow to at least `size` rows; new rows have the default."""
         if size > self._size:

@@ -17,7 +17,6 @@ from dissector.core.store import Store
 from dissector.detection.connections import Connections
 from dissector.exchange.connection_facts import ConnectionFacts, ConnectionLookup
 from dissector.exchange.endpoint_names import CACHE_SIZE, EndpointNames
-from dissector.exchange.index_row import IndexRow, read_index_rows
 from dissector.exchange.info_column import unseen_words, with_damage
 from dissector.exchange.message_decoder import MessageDecoder
 from dissector.exchange.model import Exchange, ExchangeRow
@@ -27,6 +26,7 @@ from dissector.exchange.request_decoder import RequestDecoder
 from dissector.index.advertised_versions import AdvertisedVersions
 from dissector.index.exchange_table import KIND_NAMES, NO_FRAME, RowKind
 from dissector.index.fetch_sessions import FetchSessions
+from dissector.index.index_row import IndexRow, read_index_rows
 from dissector.index.indexer import Indexer
 from dissector.index.rows_by_connection import RowsByConnection
 from dissector.index.session_set import SessionChange

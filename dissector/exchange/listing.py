@@ -11,9 +11,10 @@ from typing import Final, NamedTuple
 import numpy as np
 
 from dissector.core.arrays import Bool, Int64, UInt8
+from dissector.core.text import duration
 from dissector.exchange.decoder import ExchangeDecoder
 from dissector.exchange.index_rows import IndexRows, RowValues
-from dissector.exchange.model import Exchange
+from dissector.exchange.model import Exchange, ExchangeRow
 from dissector.exchange.row_field import RowField, Value, joined
 from dissector.exchange.row_fields import ROW_FIELDS
 from dissector.index.indexer import Indexer
@@ -110,3 +111,14 @@ def _cells(column: RowValues, field: RowField) -> Cells:
     texts = [show(number) for number in distinct.tolist()]
     is_there = np.array([text is not None for text in texts], np.bool_)
     return Cells(numbers, np.where(column.present & is_there[numbers], TEXT, EMPTY).astype(np.uint8), texts)
+
+
+def latency_words(row: ExchangeRow) -> str:
+    """Return where the time of an exchange went: ``1.0 ms until the response began, 40.0 ms to receive it``; empty
+    where each message came at once, and where the parts are not known."""
+    sending, wait, receiving = row.request_transfer_ns, row.wait_ns, row.response_transfer_ns
+    if wait is None or not (sending or receiving):
+        return ""
+    words = [f"{duration(sending)} to send the request"] if sending else []
+    words.append(f"{duration(wait)} until the response began")
+    return ", ".join([*words, *([f"{duration(receiving)} to receive it"] if receiving else [])])

@@ -32,8 +32,7 @@ from dissector.filter.grammar import ComparisonSyntax, ExistenceSyntax, FilterWo
 from dissector.filter.message_fields import headers, lookup, value_kind
 from dissector.filter.predicates import Predicate, predicate
 from dissector.filter.record_fields import RECORD_FIELDS, RecordCondition, is_record_name, record_field
-from dissector.filter.row_field_kinds import counts_nanoseconds, row_field_kind
-from dissector.filter.value_types import ValueKind, ValueType, is_time
+from dissector.filter.value_types import ValueKind, ValueType, counts_nanoseconds, is_time, row_field_kind
 from dissector.records.record import PLAIN_OPENER
 from dissector.records.values.opener import ValueOpener
 

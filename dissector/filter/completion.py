@@ -13,8 +13,7 @@ from dissector.exchange.row_fields import ROW_FIELDS
 from dissector.filter.message_fields import BODY, HEADER, headers, lookup, value_kind
 from dissector.filter.predicates import ORDERS
 from dissector.filter.record_fields import RECORD, RECORD_FIELDS, is_record_name, record_field
-from dissector.filter.row_field_kinds import row_field_kind
-from dissector.filter.value_types import ValueKind, ValueType
+from dissector.filter.value_types import ValueKind, ValueType, row_field_kind
 from dissector.protocol.schema.enums import API_KEY, ERROR_CODE
 from dissector.protocol.schema.errors import known_errors
 from dissector.protocol.schema.loader import api, api_named, apis

@@ -13,8 +13,7 @@ from dissector.exchange.field_paths import STRUCT
 from dissector.exchange.row_fields import ROW_FIELDS
 from dissector.filter.grammar import NANOSECONDS
 from dissector.filter.message_fields import lookup, value_kind
-from dissector.filter.row_field_kinds import row_field_kind
-from dissector.filter.value_types import ValueKind, ValueType
+from dissector.filter.value_types import ValueKind, ValueType, row_field_kind
 from dissector.protocol.schema.enums import API_KEY
 
 _BARE: Final = re.compile(r"[A-Za-z0-9_.:/+-]+")

@@ -6,16 +6,21 @@ Numbers are exact fractions until they are compared. Names ignore case; texts do
 import re
 from base64 import urlsafe_b64encode
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 from fractions import Fraction
+from functools import cache
 from typing import Final
 from uuid import UUID
 
+from dissector.core.finding import Severity
+from dissector.exchange.model import STORED
+from dissector.exchange.row_field import FieldType, RowField
 from dissector.filter.errors import MismatchError, nearest
 from dissector.filter.grammar import BYTES, NANOSECONDS, FilterWord
-from dissector.protocol.schema.enums import API_KEY, members, name_of, number_of
+from dissector.index.exchange_table import KIND_NAMES
+from dissector.protocol.schema.enums import API_KEY, ERROR_CODE, members, name_of, number_of
 from dissector.protocol.schema.loader import api_named
 
 MOST_NAMES: Final = 5
@@ -188,3 +193,38 @@ def boolean(word: FilterWord) -> bool:
     if word.text.casefold() not in ("true", "false"):
         raise MismatchError(word.column, f"{word.text!r} is neither true nor false", ("true", "false"))
     return word.text.casefold() == "true"
+
+
+_KINDS: Final = {
+    FieldType.INTEGER: ValueKind(ValueType.INTEGER),
+    FieldType.SIZE: ValueKind(ValueType.INTEGER),
+    FieldType.DURATION: ValueKind(ValueType.DURATION, bare=None),
+    FieldType.TIME: ValueKind(ValueType.TIME, bare=10**9),
+    FieldType.TEXT: ValueKind(ValueType.TEXT),
+    FieldType.PRESENCE: ValueKind(ValueType.STRUCT),
+    FieldType.KIND: ValueKind(ValueType.TEXT, names=(*KIND_NAMES, *sorted(STORED))),
+    FieldType.CONNECTION: ValueKind(ValueType.INTEGER, prefix="C"),
+    FieldType.ADDRESS: ValueKind(ValueType.ADDRESS),
+    FieldType.API: ValueKind(ValueType.INTEGER, API_KEY, ordered=False),
+    FieldType.ERROR: ValueKind(ValueType.INTEGER, ERROR_CODE),
+    FieldType.SEVERITY: ValueKind(ValueType.INTEGER, names=tuple(Severity)),
+}
+_IN_NANOSECONDS: Final = "_ns"
+
+
+def row_field_kind(field: RowField, name: str = "") -> ValueKind:
+    """Return the kind of a row field's values. With a `name` in ``_ns``, numbers without a unit are nanoseconds."""
+    kind = _KINDS.get(field.type) or _finding_kind()
+    return replace(kind, bare=1) if counts_nanoseconds(field, name) else kind
+
+
+@cache
+def _finding_kind() -> ValueKind:
+    from dissector.findings.codes import CODES  # all detectors: most filters need none
+
+    return ValueKind(ValueType.TEXT, names=CODES)
+
+
+def counts_nanoseconds(field: RowField, name: str) -> bool:
+    """Return whether a number without a unit is nanoseconds; for times, nanoseconds since 1970."""
+    return name.endswith(_IN_NANOSECONDS) and field.type in (FieldType.DURATION, FieldType.TIME)

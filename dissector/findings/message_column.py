@@ -20,8 +20,8 @@ from typing import Final
 import numpy as np
 
 from dissector.bulk.body_columns import BodyColumns, Messages
+from dissector.bulk.decompressed_sections import UnopenedSections
 from dissector.bulk.field_keys import FieldKeys, no_column
-from dissector.bulk.unopened_sections import UnopenedSections
 from dissector.core.arrays import Int64
 from dissector.core.columns import Column, ValueNumbers
 from dissector.core.finding import Finding
@@ -80,11 +80,7 @@ class MessageFindingColumn:
 
     def of(self, rows: Int64) -> Int64:
         """The numbers of rows, `(n,)`; 0 where they were not looked at."""
-        numbers = self._numbers.values
-        found = np.zeros(len(rows), np.int64)
-        there = rows < len(numbers)
-        found[there] = numbers[rows[there]]
-        return found
+        return self._numbers.at(rows)
 
     def fill(self, rows: Int64, *, final: bool) -> Iterator[int]:
         """Look at those of these rows that were not looked at yet, step by step: how many of the rows are done. Rows to

@@ -19,7 +19,7 @@ from dissector.protocol.schema.field_enums import CoordinatorType
 NOWHERE: Final = -(1 << 31)
 """No generation, epoch, node or time limit."""
 MOST_NAMES: Final = 16
-"""Topics and assignors that are kept by name; all count in `topics_key`."""
+"""Topics that are kept by name; all count in `topics_key`."""
 EPOCH_APIS: Final[Mapping[int, str]] = {
     ApiKey.CONSUMER_GROUP_HEARTBEAT: "consumer", ApiKey.SHARE_GROUP_HEARTBEAT: "share",
     ApiKey.STREAMS_GROUP_HEARTBEAT: "streams",
@@ -64,7 +64,6 @@ class GroupFields(NamedTuple):
     """A checksum of the subscription; 0 if the message has none."""
     owns: bool = False
     """Whether the member keeps partitions while it joins."""
-    assignors: tuple[str, ...] = ()
     chosen: str = ""
     """The assignor that the coordinator chose."""
     session_ms: int = NOWHERE
@@ -145,7 +144,6 @@ def _join(fields: GroupFields, version: int, request: Mapping[str, Any], respons
         members=members,
         **_subscription(topics),
         owns=any(each.get("owned_partitions") for each in metadata),
-        assignors=tuple(_text(each, "name") for each in protocols[:MOST_NAMES]),
         chosen=_text(response, "protocol_name"),
         session_ms=_number(request.get("session_timeout_ms")),
         rebalance_ms=_number(request.get("rebalance_timeout_ms")),

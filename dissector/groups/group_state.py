@@ -18,8 +18,7 @@ from dissector.groups.deciding import MILLISECOND, NEARLY, Closed, Decisions
 from dissector.groups.group_event import NOWHERE, GroupEvent
 from dissector.groups.member import Member, Roster
 from dissector.groups.rebalance import MAX_CHANGES, HeardRebalance, MemberChange, Rebalance, Trigger, keep
-from dissector.groups.recurring import Recurrences
-from dissector.groups.tally import CauseTally
+from dissector.groups.tally import CauseTally, Recurrences
 from dissector.protocol.schema.error_codes import ErrorCode
 from dissector.protocol.schema.errors import error_name
 

@@ -1,30 +1,20 @@
 """Which requests are harmless: of an API without secrets, and nothing else to their last byte. A broker takes none
 before a login, so `secrecy` learns from them that a connection has no secrets.
 
-Many are read at once by the native kernel, which is sure of most; what it is not sure of, `is_harmless` decides.
-
-Invariant: what the kernel takes for harmless, `is_harmless` does, whatever the bytes are (a property test). What is not
-understood is not harmless.
+Invariant: what is not understood is not harmless.
 """
 
 from functools import cache
 from typing import Final
 
-import numpy as np
-
-from dissector.core.arrays import Bool, Int64
-from dissector.core.columns import unique
-from dissector.protocol.codec.program import message_program
 from dissector.protocol.embedded.context import EMPTY_CONTEXT
 from dissector.protocol.embedded.secrets import (
     may_hold_secrets,
     may_name_metadata_log,
-    name_metadata_log,
     names_metadata_log,
 )
-from dissector.protocol.kernel.shredding import Arena, FrameMemory
 from dissector.protocol.masking import has_header
-from dissector.protocol.message import PREFIX, read, request_layout
+from dissector.protocol.message import read, request_layout
 from dissector.protocol.schema.api_keys import ApiKey
 from dissector.protocol.schema.loader import apis
 
@@ -39,24 +29,6 @@ def secret_keys() -> frozenset[int]:
     names = {each.key: (each.request, each.response) for each in apis()}
     keys = (key for key, both in names.items() if any(may_hold_secrets(name, b"", EMPTY_CONTEXT) for name in both))
     return frozenset((*keys, *OF_QUORUM, ApiKey.SASL_HANDSHAKE))
-
-
-def are_harmless(frames: FrameMemory, api_key: Int64, version: Int64, arena: Arena) -> Bool:
-    """Which requests of APIs without secrets are surely harmless, `(n,)`: those that the kernel reads to their end. The
-    address of a frame that is not whole, or not in one piece, is 0."""
-    found = np.zeros(len(frames), np.bool_)
-    kinds = api_key.astype(np.int64) << 16 | version.astype(np.int64) & 0xFFFF
-    there = np.flatnonzero((frames.addresses > 0) & (api_key != ApiKey.FETCH))  # its topics would have to be read
-    there = there[~name_metadata_log(frames.addresses[there], frames.sizes[there])]
-    for kind in unique(kinds[there]).tolist():
-        at = there[kinds[there] == kind]
-        layout = request_layout(kind >> 16, kind & 0xFFFF)
-        if layout.header is None or layout.body is None or layout.unread is not None or layout.findings:
-            continue
-        program = message_program(layout.header, layout.header_version, layout.body, layout.body_version)
-        for part in arena.shred(frames.at(at), program, program.wanted(), PREFIX):
-            found[at[part.first : part.stop]] = part.errors == 0
-    return found
 
 
 def is_harmless(key: int, version: int, data: bytes, whole: int, *, is_whole: bool) -> bool:

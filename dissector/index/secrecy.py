@@ -19,11 +19,11 @@ from typing import Final, NamedTuple, Protocol
 import numpy as np
 
 from dissector.core.arrays import Bool, Int64
+from dissector.core.columns import tuples
 from dissector.index.equal_frames import NO_NUMBER, equal_numbers
 from dissector.index.exchange_table import NO_FRAME, ExchangeTable, RowKind
 from dissector.index.frame_table import FrameTable
-from dissector.index.harmless_requests import are_harmless, is_harmless, secret_keys
-from dissector.protocol.kernel.shredding import Arena, FrameMemory
+from dissector.index.harmless_requests import is_harmless, secret_keys
 from dissector.protocol.schema.api_keys import ApiKey
 
 ROWS_PER_STEP: Final = 1 << 16
@@ -64,7 +64,6 @@ class Secrecy:
         self._cut: set[int] = set()
         """Those of them of which an ApiVersions request is there in part."""
         self._rows = 0
-        self._arena = Arena()
 
     def may_have_secrets(self, connection: int, packet: int) -> bool:
         """Whether what can't be read in that packet may be a secret."""
@@ -177,20 +176,11 @@ class Secrecy:
         numbers[alone] = -1 - np.flatnonzero(alone)
         _, one, of = np.unique(numbers, return_index=True, return_inverse=True)
         different = sent.where(one)
-        found = np.zeros((len(one), 2), np.bool_)
-        found[:, 0] = self._are_read(different)
-        others = np.flatnonzero(~found[:, 0])
-        rest = different.where(others)
-        columns = (others, rest.frame, rest.api_key, rest.version, rest.size)
-        for at, *values in zip(*(column.tolist() for column in columns), strict=True):
-            found[at] = self._is_harmless(*values)
+        columns = (different.frame, different.api_key, different.version, different.size)
+        looked_at = [self._is_harmless(*each) for each in tuples(*columns)]
+        found = np.array(looked_at, np.bool_).reshape(-1, 2)
         is_harmless, is_cut = found[of].T
         return is_harmless & (alone | ~is_cut), is_cut
-
-    def _are_read(self, sent: "_SentFrames") -> Bool:
-        """Which of them the kernel reads to their end."""
-        addresses, owner = self._frames.pointers(sent.frame)
-        return are_harmless(FrameMemory(addresses, sent.size, owner), sent.api_key, sent.version, self._arena)
 
     def _is_harmless(self, frame: int, key: int, version: int, size: int) -> tuple[bool, bool]:
         data, whole = self._frames.read(frame)

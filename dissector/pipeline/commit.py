@@ -8,13 +8,13 @@ from collections.abc import Iterable, Sequence
 from dissector.capture_session.tally import CaptureTally, PartitionTally
 from dissector.core.finding import Finding
 from dissector.core.version import version
+from dissector.exchange.to_json import finding_object
 from dissector.pipeline.file_scan import FileScan
-from dissector.pipeline.observations import finding_cells
 from dissector.pipeline.origins import Origin, merged_with
 from dissector.pipeline.partition_rows import WriteOptions
-from dissector.tables.compaction import compact_crowded
 from dissector.tables.data_files import DataFile
 from dissector.tables.delta_log import CAPTURES, append_facts, digests_of, put_captures, remove_facts
+from dissector.tables.maintenance import compact_crowded
 from dissector.tables.row_batches import Cells
 from dissector.tables.schemas import FACT_TABLES
 
@@ -72,5 +72,5 @@ def _capture_row(scan: FileScan, epoch: int, options: WriteOptions, problems: Se
         "digest": scan.digest, "path": scan.path, "bytes": scan.size, "packets": scan.packets, "form": scan.form,
         "first_ns": scan.first_ns, "begin_ns": scan.earliest_ns, "end_ns": scan.latest_ns,
         "link_types": scan.link_types, "version": version("kafka-dissector"), "options": options.words,
-        "problems": [finding_cells(each) for each in found], "contents": scan.contents or None,
+        "problems": [finding_object(each) for each in found], "contents": scan.contents or None,
     }  # fmt: skip

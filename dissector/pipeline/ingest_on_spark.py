@@ -8,16 +8,17 @@ which takes seconds, and is not there on YARN.
 """
 
 import pickle
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from functools import cached_property
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
+from pyspark.sql.utils import is_remote
 
-from dissector.core.finding import Finding
+from dissector.core.finding import Finding, Severity
 from dissector.core.text import counted
 from dissector.index.shared_state import SharedState
 from dissector.pipeline.background_scan import BackgroundScan
@@ -37,15 +38,17 @@ from dissector.pipeline.observations import (
 )  # fmt: skip
 from dissector.pipeline.partition_rows import WriteOptions, read_shared_state, rows
 from dissector.pipeline.scan import cores, scan_files
-from dissector.pipeline.sent_secrets import SentSecrets
 from dissector.pipeline.shuffled import LOCATIONS, by_partition, write_blocks
+from dissector.pipeline.spark_session import stage
 from dissector.pipeline.splits import InputSplit, check_unchanged, group_splits, route
-from dissector.pipeline.stage_progress import stage
 from dissector.pipeline.tls_secrets import TlsSecrets
 from dissector.tables.data_files import DATA_FILE_TYPES, DataFile, write_rows
 from dissector.tables.schemas import OBSERVATIONS
 from dissector.tables.storage import Storage, StorageError
 from dissector.transport.partitions import Partition
+
+if TYPE_CHECKING:
+    from pyspark import Broadcast
 
 PARTITION_BYTES: Final = 64 << 20
 """Approximate bytes of blocks for a partition: a task of half a minute, quickly retried, with a small spool. A
@@ -236,3 +239,44 @@ def _locations(spark: SparkSession, splits: Sequence[InputSplit], parts: int, fo
                 )
 
     return numbered.repartitionById(len(groups), f.col("task")).mapInArrow(read, LOCATIONS)
+
+
+def nothing() -> bytes:
+    """Return no secrets: nothing is sent then."""
+    return b""
+
+
+class SentSecrets:
+    """The TLS secrets of one run, a key log, on their way to tasks: as a broadcast, which is in no plan, setting,
+    environment or event log.
+
+    All are sent, as a connection whose ClientHello was not captured may have any of them. Spark keeps a broadcast in
+    folders that only its user can read, and encrypts it there if `spark.io.encryption.enabled` is set."""
+
+    def __init__(self, spark: SparkSession, secrets: bytes) -> None:
+        self.problems: list[Finding] = []
+        self.value: Callable[[], bytes] = nothing
+        """Gives them to a task."""
+        self._broadcast: Broadcast[bytes] | None = None
+        if secrets and is_remote():
+            words = "secrets of TLS are not sent to a Spark Connect server, whose plans would have them: use --master"
+            self.problems.append(Finding("secrets-omitted", Severity.WARNING, words))
+        elif secrets:
+            self._broadcast = spark.sparkContext.broadcast(secrets)
+            self.value = _Received(self._broadcast)
+
+    def forget(self) -> None:
+        """Remove them from the machines that have got them."""
+        if self._broadcast is not None:
+            self._broadcast.destroy()
+            self._broadcast, self.value = None, nothing
+
+
+class _Received:
+    """Secrets in a task. Its pickle has the number of the broadcast alone."""
+
+    def __init__(self, broadcast: "Broadcast[bytes]") -> None:
+        self._broadcast = broadcast
+
+    def __call__(self) -> bytes:
+        return self._broadcast.value

@@ -12,6 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from dissector.core.finding import Finding
+from dissector.exchange.to_json import finding_object
 from dissector.findings.framework.aggregation import EXTRACTORS, Observation, aggregate
 from dissector.findings.framework.open_findings import Revision
 from dissector.pipeline.origins import FileOrigins, Origins, Place, Source, Sources
@@ -96,14 +97,7 @@ def revisions_of(revisions: Iterable[Revision], origins: FileOrigins) -> Iterato
 
 
 def _row_of(place: Place, start: int, finding: Finding) -> tuple[str, Cells]:
-    return "findings", place.keys | {"start": start, "nth": None, "replaces": None} | finding_cells(finding)
-
-
-def finding_cells(finding: Finding) -> Cells:
-    """Return what a row of `findings` says of a finding."""
-    return {
-        "code": finding.code, "severity": finding.severity.value, "path": finding.path, "message": finding.message
-    }  # fmt: skip
+    return "findings", place.keys | {"start": start, "nth": None, "replaces": None} | finding_object(finding)
 
 
 def _observations(rows: Iterable[Cells], sources: dict[int, Source]) -> Iterator[Observation]:

@@ -15,10 +15,10 @@ from dissector.bulk.record_columns import CarriedColumns
 from dissector.capture_session import Capture, PackedRows
 from dissector.core.arrays import Bool, Int64
 from dissector.core.finding import Finding
+from dissector.exchange.to_json import finding_object
 from dissector.pipeline import cell_json
 from dissector.pipeline.body_rows import body_columns
 from dissector.pipeline.carried_columns import Columns, batch_columns, joined, kept, record_columns
-from dissector.pipeline.observations import finding_cells
 from dissector.pipeline.origins import ConnectionNames, Origins
 from dissector.pipeline.partition_columns import PARTITIONS, partition_rows
 from dissector.pipeline.request_columns import number_columns
@@ -191,7 +191,7 @@ def _findings(whole: PackedRows) -> list[tuple[int, int, Finding]]:
 def _finding_columns(findings: Sequence[tuple[int, int, Finding]], where: Columns) -> Columns:
     """The rows of findings, each with the place of its exchange and its number there."""
     places = pa.array([at for at, *_ in findings])
-    cells = [finding_cells(finding) for *_, finding in findings]
+    cells = [finding_object(finding) for *_, finding in findings]
     return {name: where[name].take(places) for name in _KEY} | {
         "nth": pa.array([nth for _, nth, _ in findings], pa.int32()), "replaces": pa.nulls(len(cells), pa.string()),
         **{name: pa.array([each[name] for each in cells], pa.string()) for name in cells[0]},

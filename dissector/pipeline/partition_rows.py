@@ -22,12 +22,12 @@ from dissector.detection.decode_as import DecodeAs, parse_decode_as
 from dissector.exchange.info_column import ERROR_RESPONSE
 from dissector.exchange.message_subjects import ERROR
 from dissector.exchange.model import Exchange
-from dissector.exchange.to_json import exchange_object, messages_object
+from dissector.exchange.to_json import exchange_object, finding_object, messages_object
 from dissector.index.shared_state import SharedState
 from dissector.pipeline import cell_json, record_rows
 from dissector.pipeline.body_rows import body_rows
 from dissector.pipeline.input_files import input_file
-from dissector.pipeline.observations import finding_cells, row_of
+from dissector.pipeline.observations import row_of
 from dissector.pipeline.origins import ConnectionNames, FileOrigins, Origin, Origins, Sources
 from dissector.pipeline.packed_rows import WholeRowBuilder
 from dissector.pipeline.request_columns import number_cells
@@ -148,7 +148,7 @@ class RowBuilder:
         cells, lost = self._body(key, exchange, content)
         yield "bodies", cells
         for nth, finding in enumerate((*(exchange.findings if row.severity else ()), *lost)):
-            yield "findings", key | finding_cells(finding) | {"nth": nth, "replaces": None}
+            yield "findings", key | finding_object(finding) | {"nth": nth, "replaces": None}
         if row.kind in ("gap", "unparsed"):
             for span in capture.frames.spans(number)[:1]:
                 side = "request" if span.of_client else "response"

@@ -1,5 +1,5 @@
-"""Starts a Spark session: finds Java, keeps Spark quiet, stops it at the end and reports failures in one line. This is
-the only module that starts one."""
+"""Starts a Spark session: finds Java, keeps Spark quiet, sends the package to its workers, reports progress, stops it
+at the end and reports failures in one line. This is the only module that starts one."""
 
 import contextlib
 import logging
@@ -9,9 +9,12 @@ import shutil
 import socket
 import subprocess
 import sys
+import tempfile
 import threading
 import warnings
+import zipfile
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final
 from urllib.parse import urlsplit
@@ -22,7 +25,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from dissector.pipeline import class_archive
-from dissector.pipeline.shipping import shipped
+from dissector.pipeline.ingest import Report
 
 MIN_JAVA: Final = 17
 JVM_OPTIONS: Final = (
@@ -230,3 +233,67 @@ def _discarded(descriptor: int) -> Iterator[int]:
         os.dup2(original, descriptor)
         os.close(original)
         os.close(null)
+
+
+_ROOT: Final = Path(__file__).parents[1]
+_EXCLUDED: Final = ("__pycache__", "cli", "tui")
+
+
+@contextmanager
+def shipped(spark: SparkSession) -> Iterator[None]:
+    """Send the package, all but its faces on a terminal, to a cluster or a Spark Connect server, so that it need not be
+    installed there. Executors fetch it when they start, so it exists as long as the session.
+
+    Its own library in C is sent as it was compiled here, so workers must have the same system and processor.
+    Dependencies in C can't be sent like that (numpy, orjson, cramjam, lz4, google-re2, google-crc32c): workers must
+    have them, as they must have pyarrow and pandas."""
+    with packed() as path:
+        spark.addArtifacts(str(path), pyfile=True)
+        yield
+
+
+@contextmanager
+def packed() -> Iterator[Path]:
+    """Pack the package into a zip file that Python can import from, schema tables included."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / f"{_ROOT.name}.zip"
+        with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as target:
+            for each in sorted(_ROOT.rglob("*")):
+                inside = each.relative_to(_ROOT)
+                if each.is_file() and not set(inside.parts) & set(_EXCLUDED):
+                    target.write(each, Path(_ROOT.name) / inside)
+        yield path
+
+
+POLL_SECONDS: Final = 0.5
+"""Seconds between two polls."""
+
+
+@contextmanager
+def stage(spark: SparkSession, name: str, report: Report) -> Iterator[None]:
+    """Report the progress of a stage while the context lasts: its name, and how many of its tasks are done, polled from
+    Spark. Under Spark Connect there is only the name."""
+    report(name, 0, 0)
+    if not hasattr(spark, "_jsparkSession"):  # Spark Connect has no status tracker
+        yield
+        return
+    done = threading.Event()
+    watch = threading.Thread(target=_watch, args=(spark, name, report, done), daemon=True)
+    watch.start()
+    try:
+        yield
+    finally:
+        done.set()
+        watch.join()
+
+
+def _watch(spark: SparkSession, name: str, report: Report, done: threading.Event) -> None:
+    tracker = spark.sparkContext.statusTracker()
+    while not done.wait(POLL_SECONDS):
+        try:
+            running = [tracker.getStageInfo(each) for each in tracker.getActiveStageIds()]
+        except Exception:  # the session or its JVM ends: the job reports that
+            return
+        counts = [(each.numCompletedTasks, each.numTasks) for each in running if each is not None]
+        if counts:
+            report(name, sum(done for done, _ in counts), sum(total for _, total in counts))

@@ -12,7 +12,6 @@ scapy takes a millisecond a packet, and does not see through what scapy does not
 packets a thousand times as fast. Invariant: nothing but this package and `dissector.capture.live` imports scapy.
 """
 
-from dissector.scapy.layer import Kafka, bind_port
-from dissector.scapy.packets import packets_of
+from dissector.scapy.layer import Kafka, bind_port, packets_of
 
 __all__ = ["Kafka", "bind_port", "packets_of"]

@@ -1,23 +1,37 @@
-"""What people do with tables once they are there: list, forget, compact, clean up, check.
+"""What people do with tables once they are there: compact, clean up, check. An ingest compacts, too, where a table has
+many small files: whoever opens it reads their names, and of `captures` the files, so that without this each small
+capture would make all later ingests slower.
 
-Invariant: readers and ingests go on meanwhile. What is removed from the log stays on the disk until `vacuum`, for those
-who began to read before.
+Invariant: readers and ingests go on meanwhile: what they commit makes a compaction fail, and no commit of theirs. What
+is removed from the log stays on the disk until `vacuum`, for those who began to read before.
 """
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from functools import partial
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
-from deltalake import DeltaTable
+from deltalake import ColumnProperties, DeltaTable, WriterProperties
+from deltalake.exceptions import CommitFailedError
 
 from dissector.core.text import counted
-from dissector.tables.compaction import compacted
-from dissector.tables.delta_log import create_tables, delta_table, existing_table, size_problem, until_committed
+from dissector.tables.delta_log import (
+    SMALL_BYTES,
+    create_tables,
+    delta_table,
+    existing_table,
+    file_paths,
+    is_crowded,
+    plain_errors,
+    size_problem,
+    until_committed,
+)
 from dissector.tables.file_systems import opened
-from dissector.tables.schemas import BY_NAME, FACT_TABLES, ROW_KEY
+from dissector.tables.row_batches import RISING
+from dissector.tables.schemas import BY_NAME, FACT_TABLES, KEYS, ROW_KEY
 from dissector.tables.snapshot import Snapshot
 
 
@@ -104,3 +118,28 @@ def _unmatched(keys: dict[str, Counter[tuple[Any, ...]]]) -> Iterator[str]:
         lost = sum(key not in exchanges for key in keys.get(name, ()))
         if lost:
             yield f"{name}: {counted(lost, 'row')} of no row of exchanges"
+
+
+def compacted(uri: str, name: str, target: int | None = None) -> tuple[int, int]:
+    """Rewrite files of a table that are smaller than `target` bytes (None: the library's default) as large ones. Return
+    the number of files before and after. Raises `DeltaError`."""
+    table = existing_table(uri, name)
+    before = len(file_paths(table))
+    table.optimize.compact(target_size=target, writer_properties=_as_written(name))
+    return before, len(file_paths(table))
+
+
+def compact_crowded(uri: str, names: Iterable[str]) -> None:
+    """Compact those of these tables that have many small files, unless others write to them. Raises `StorageError`."""
+    with plain_errors(uri):
+        for name in names:
+            if is_crowded(existing_table(uri, name)):
+                with suppress(CommitFailedError):
+                    compacted(uri, name, SMALL_BYTES)
+
+
+def _as_written(name: str) -> WriterProperties:
+    """Return how numbers that rise are written, as by `data_files`: the library would make dictionaries of them."""
+    rising = ColumnProperties(dictionary_enabled=False, encoding="DELTA_BINARY_PACKED")
+    columns = (each.name for each in (*KEYS, *BY_NAME[name].columns))
+    return WriterProperties(compression="ZSTD", column_properties={each: rising for each in columns if each in RISING})

@@ -18,10 +18,9 @@ from dissector.filter import Filter, parse
 from dissector.tables.engine import Convert, Engine, Row
 from dissector.tables.file_systems import normal_uri
 from dissector.tables.filter_sql import PushedFilter, push_down
-from dissector.tables.row_to_exchange import exchange_of_row
+from dissector.tables.row_to_exchange import TLS_COLUMNS, exchange_of_row
 from dissector.tables.schemas import BY_NAME, FACT_TABLES, ROW_KEY
 from dissector.tables.snapshot import Snapshot
-from dissector.tables.tls_session import COLUMNS
 from dissector.tables.views import ALL_FINDINGS, FINDINGS, IS_LIVE, current_findings
 
 MIN_DIGITS: Final = 8
@@ -234,7 +233,7 @@ def _parsed(text: str) -> Filter:
     return parse(text)
 
 
-_TLS: Final = ", ".join(f"c.{name}" for name in COLUMNS)
+_TLS: Final = ", ".join(f"c.{name}" for name in TLS_COLUMNS)
 _BEFORE: Final = pa.schema([("capture", pa.string()), ("merged", pa.string()), ("before", pa.int64())])
 
 

@@ -23,7 +23,7 @@ from dissector.exchange.to_json import PARTIAL_BYTES
 from dissector.findings.registry import EXAMINATION_CODES
 from dissector.protocol.embedded.context import DecodingContext
 from dissector.protocol.embedded.formats import FORMATS, enveloped
-from dissector.protocol.embedded.topics import RECORDS_FIELDS
+from dissector.protocol.embedded.topics import CLUSTER_METADATA, RECORDS_FIELDS
 from dissector.protocol.message import (
     AUTH_BYTES,
     SASL_TOKEN,
@@ -35,12 +35,60 @@ from dissector.protocol.message import (
     request_layout,
     response_layout,
 )
+from dissector.protocol.records.from_json import records_bytes
 from dissector.protocol.schema.api_keys import ApiKey
 from dissector.protocol.schema.loader import api, api_named
 from dissector.protocol.wire import EncodeError
+from dissector.storage import indexes, segment
 from dissector.tables.packing import as_sent, unpacked
-from dissector.tables.row_to_entry import entry_of_row
-from dissector.tables.tls_session import TableTlsSession
+from dissector.tls.session import TlsSession, TlsState
+
+TLS_COLUMNS: Final = (
+    "tls_version", "tls_cipher", "tls_sni", "tls_alpn", "tls_principal", "tls_resumed", "tls_state", "tls_ja4",
+)  # fmt: skip
+"""Of the table `connections`."""
+
+
+class TableTlsSession(TlsSession):
+    """The TLS of a connection as tables have it, without its hellos and certificates: its texts come from cells."""
+
+    cells: Mapping[str, Any]
+
+    @classmethod
+    def of(cls, cells: Mapping[str, Any]) -> "TableTlsSession | None":
+        """Return the session of a row; None if its connection is not encrypted."""
+        if cells.get("tls_state") is None:
+            return None
+        session = cls(
+            TlsState(cells["tls_state"]), is_resumed=cells["tls_resumed"], application_protocol=cells["tls_alpn"]
+        )
+        session.cells = cells
+        return session
+
+    @property
+    def version(self) -> str | None:
+        return self._text("tls_version")
+
+    @property
+    def cipher(self) -> str | None:
+        return self._text("tls_cipher")
+
+    @property
+    def server_name(self) -> str | None:
+        return self._text("tls_sni")
+
+    @property
+    def ja4(self) -> str | None:
+        return self._text("tls_ja4")
+
+    @property
+    def principal(self) -> str | None:
+        return self._text("tls_principal")
+
+    def _text(self, name: str) -> str | None:
+        found: str | None = self.cells[name]
+        return found
+
 
 Cells = Mapping[str, Any]
 """A row of `exchanges` and of `bodies` by column; `number`, `conn`, `findings` and the file's `path` beside them."""
@@ -271,3 +319,34 @@ def _other_messages(cells: Cells, row: ExchangeRow) -> tuple[ExchangeMessage | N
         known = (each for each in _candidates(message) if _plain(each.decoded_body.get(DECODED_TOKEN)) == decoded)
         message = next(known, message)
     return (message, None) if content["direction"] == "request" else (None, message)
+
+
+INDEX: Final = "index"
+Body = dict[str, Any]
+
+
+def entry_of_row(row: ExchangeRow, body: Body, kept: bytes | None) -> ExchangeMessage | None:
+    """Return the entry of one of Kafka's own files with the JSON body `body`, its fields in the order of the file; None
+    if its bytes were not `kept` and can't be encoded.
+
+    How records are decoded depends on the topic: that of the file's folder, or the metadata topic, which a log also
+    shows by its first record. So both are tried, and compared with the row."""
+    if row.kind == INDEX:
+        found = indexes.entry_of(body)
+        return None if found is None else found.message
+    data = kept or _written(body)
+    if data is None or len(data) != row.request_size:
+        return None
+    read = (_read(data, body, topic) for topic in (segment.partition_of(row.server)[0], CLUSTER_METADATA))
+    return next((each for each in read if kept or orjson.loads(dumps(each.body)) == body), None)
+
+
+def _read(data: bytes, body: Body, topic: str) -> ExchangeMessage:
+    return segment.entry_of(data, body["position"], topic).message
+
+
+def _written(body: Body) -> bytes | None:
+    try:
+        return records_bytes({"batches": [body]})
+    except EncodeError:
+        return None

@@ -24,7 +24,7 @@ from dissector.core.spool import SpoolFullError
 from dissector.core.stage import Position, oldest_position
 from dissector.core.store import Store
 from dissector.tls.connection import TlsConnection
-from dissector.tls.direction import TlsDirection
+from dissector.tls.decryption import TlsDirection
 from dissector.tls.direction_buffers import ADDRESS, KIND, PACKET, SIZE, START, TIME
 from dissector.tls.exchange_estimate import LEAST_FRAGMENT, records_of_runs
 from dissector.tls.key_log import KeyLog

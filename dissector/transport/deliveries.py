@@ -14,9 +14,7 @@ Invariant, a property test: any cutting of the capture into batches gives the sa
 """
 
 import ctypes
-from collections.abc import Callable
 from enum import IntEnum
-from functools import cache
 from typing import Final, NamedTuple
 
 import numpy as np
@@ -24,7 +22,7 @@ import numpy as np
 from dissector.core.arrays import Int64
 from dissector.core.batches import SegmentBatch
 from dissector.core.columns import Column, unique
-from dissector.core.kernel import function
+from dissector.core.kernel import kernel_function, structure_fields
 from dissector.core.limits import Limits
 from dissector.transport.kernel_state import kernel_state
 
@@ -36,7 +34,7 @@ STUCK_RETRIES: Final = 3
 
 
 class EventKind(IntEnum):
-    """What happened in a direction. Its numbers are those of `deliveries.c`."""
+    """What happened in a direction, for the native pass, too."""
 
     HELD_TAIL = 0
     """The sender held bytes back until a delayed acknowledgement."""
@@ -155,20 +153,25 @@ class Deliveries:
 _OF_SEGMENTS: Final = ("time_ns", "direction", "seq", "ack", "flags", "size", "missing", "window")
 
 
+DELIVERIES: Final = """
+int64_t rows;
+const int64_t *time_ns, *direction;
+const uint32_t *seq, *ack;
+const uint8_t *flags;
+const int64_t *size, *missing, *window;
+int64_t directions;
+int64_t *first_seq, *sent, *acked, *sent_ns, *waiting_ns, *idle_ns, *retry_seq, *retry_ns, *free_ns; /* by direction */
+int32_t *retries, *retry_size, *heard, *largest, *largest_acked;
+int8_t *is_closed;
+int64_t *last_ns, *trip_ns; /* by connection */
+int64_t *events; /* of each a direction and a kind, and a time */
+int64_t count;
+"""
+"""Segments, and what is known of their deliveries: `KernelDeliveries` of kernel.h."""
+_deliveries = kernel_function("deliveries", "P")
+
+
 class _KernelDeliveries(ctypes.Structure):
-    """`KernelDeliveries` in kernel.h."""
+    """As `DELIVERIES`."""
 
-    _fields_ = [
-        (name, ctypes.c_int64 if name in ("rows", "directions", "count") else ctypes.c_void_p)
-        for name in (
-            "rows", *_OF_SEGMENTS, "directions",
-            "first_seq", "sent", "acked", "sent_ns", "waiting_ns", "idle_ns", "retry_seq", "retry_ns", "free_ns",
-            "retries", "retry_size", "heard", "largest", "largest_acked", "is_closed",
-            "last_ns", "trip_ns", "events", "count",
-        )
-    ]  # fmt: skip
-
-
-@cache
-def _deliveries() -> Callable[..., int]:
-    return function("deliveries", ctypes.c_void_p)
+    _fields_ = structure_fields(DELIVERIES)

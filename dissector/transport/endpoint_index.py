@@ -7,17 +7,16 @@ nobody can craft a capture whose keys collide.
 Entries are numbered from 0 in order of insertion; `keep` renumbers those that stay.
 """
 
-import ctypes
 import os
-from collections.abc import Callable
-from functools import cache
 from typing import Final, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
 from dissector.core.arrays import Bool, Int64, UInt64
-from dissector.core.kernel import function
+from dissector.core.kernel import kernel_function
+
+_find_pairs = kernel_function("find_pairs", "PPqPqPP")
 
 """Keys: `(n, 5)`."""
 _Word = TypeVar("_Word", np.int64, np.uint64)
@@ -119,9 +118,3 @@ class EndpointIndex:
             self._table[place[free]] = entry[free]
             remaining = self._table[place] != entry
             entry, place = entry[remaining], (place[remaining] + 1) & (len(self._table) - 1)
-
-
-@cache
-def _find_pairs() -> Callable[..., int]:
-    number, address = ctypes.c_int64, ctypes.c_void_p
-    return function("find_pairs", address, address, number, address, number, address, address)

@@ -14,7 +14,7 @@ from dissector.core.batches import NOWHERE, RunBatch, RunKind, SegmentBatch
 from dissector.core.columns import Column
 from dissector.transport.connection_lifecycle import LATE_SYN
 from dissector.transport.connection_table import ACK, RST, SYN
-from dissector.transport.out_of_order import HALF, LARGEST_WINDOW, MASK, StreamPiece
+from dissector.transport.holes_and_gaps import HALF, LARGEST_WINDOW, MASK, StreamPiece
 from dissector.transport.retransmissions import SEEN
 
 NOT_STARTED: Final = -1

@@ -2,7 +2,7 @@
 
 Segments in order, and retransmissions, are the common case: one check over the columns finds, for every direction of
 the batch at once, the rows up to its first hole (`in_order`). From there on a direction is reassembled segment by
-segment (`out_of_order`), until it has no hole any more.
+segment (`holes_and_gaps`), until it has no hole any more.
 
 Invariants, each a property test:
   * the runs of a direction tile its stream from the first byte on, without overlap, gaps in band;
@@ -22,8 +22,8 @@ from dissector.core.columns import Column, unique
 from dissector.core.limits import Limits
 from dissector.transport.capture_clock import CaptureClock
 from dissector.transport.connection_table import ACK, FIN, RST, SYN
+from dissector.transport.holes_and_gaps import MASK, OutOfOrderDirection, StreamPiece
 from dissector.transport.in_order import NOT_STARTED, ExpectedSequence, in_order, joined_runs, run_batch
-from dissector.transport.out_of_order import MASK, OutOfOrderDirection, StreamPiece
 from dissector.transport.retransmissions import Retransmissions
 
 OUT_OF_WINDOW: Final = "TCP sequence number that cannot be"

@@ -4,18 +4,17 @@ Payload is located, never copied. Its length is by the innermost IP header, neve
 read natively (`tcp.c`).
 """
 
-import ctypes
 from collections import Counter
-from collections.abc import Callable
-from functools import cache
 from typing import Final, NamedTuple
 
 import numpy as np
 
 from dissector.core.arrays import Bool, Int64, UInt64
-from dissector.core.kernel import function
+from dissector.core.kernel import kernel_function
 from dissector.transport.endpoint_index import WORDS
 from dissector.transport.headers import Layer
+
+_tcp_headers = kernel_function("tcp_headers", "PqPPPPqPPP")
 
 CUT_OFF: Final = "truncated TCP header"
 
@@ -68,11 +67,3 @@ def tcp_headers(layer: Layer, ignored: Counter[str]) -> TcpHeaders:
         layer.rows[row], seq, ack, flags, layer.base + payload, size, missing, window, scale, keys[:count],
         higher[:count],
     )  # fmt: skip
-
-
-@cache
-def _tcp_headers() -> Callable[..., int]:
-    number, address = ctypes.c_int64, ctypes.c_void_p
-    return function(
-        "tcp_headers", address, number, address, address, address, address, number, address, address, address
-    )

@@ -14,15 +14,13 @@ Invariant, a property test: any cutting of the capture into batches gives the sa
 """
 
 import ctypes
-from collections.abc import Callable
-from functools import cache
 from typing import Final, NamedTuple
 
 import numpy as np
 
 from dissector.core.batches import RunBatch, RunKind, SegmentBatch
 from dissector.core.columns import Column
-from dissector.core.kernel import function
+from dissector.core.kernel import kernel_function, structure_fields
 from dissector.transport.kernel_state import kernel_state
 from dissector.transport.retransmissions import Retransmissions
 
@@ -123,19 +121,27 @@ class TcpFactsTable:
 _OF_SEGMENTS: Final = ("time_ns", "direction", "seq", "ack", "flags", "size", "missing", "window", "scale")
 
 
+TCP_FACTS: Final = """
+int64_t rows;
+const int64_t *time_ns, *direction;
+const uint32_t *seq, *ack;
+const uint8_t *flags;
+const int64_t *size, *missing, *window, *scale;
+int64_t directions;
+int64_t *packets, *bytes; /* by direction */
+int32_t *zero_windows, *full_windows;
+int8_t *scales;
+int64_t *limits;
+int8_t *opener; /* by connection */
+int64_t *syn_ns, *handshake_ns;
+int32_t *acks;
+int64_t *ack_ns, *least_ack_ns, *end, *end_ns;
+"""
+"""Segments, and what is known of their connections: `KernelTcpFacts` of kernel.h."""
+_tcp_facts = kernel_function("tcp_facts", "P")
+
+
 class _KernelTcpFacts(ctypes.Structure):
-    """`KernelTcpFacts` in kernel.h."""
+    """As `TCP_FACTS`."""
 
-    _fields_ = [
-        (name, ctypes.c_int64 if name in ("rows", "directions") else ctypes.c_void_p)
-        for name in (
-            "rows", *_OF_SEGMENTS, "directions",
-            "packets", "bytes", "zero_windows", "full_windows", "scales", "limits",
-            "opener", "syn_ns", "handshake_ns", "acks", "ack_ns", "least_ack_ns", "end", "end_ns",
-        )
-    ]  # fmt: skip
-
-
-@cache
-def _tcp_facts() -> Callable[..., int]:
-    return function("tcp_facts", ctypes.c_void_p)
+    _fields_ = structure_fields(TCP_FACTS)

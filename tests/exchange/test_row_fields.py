@@ -20,8 +20,8 @@ from dissector.exchange.row_fields import EXCHANGE, ROW_FIELDS, json_fields, row
 from dissector.exchange.to_json import exchange_object, json_line
 from dissector.filter import cell_expression, complete
 from dissector.filter import parse as parse_filter
+from dissector.tables.row_to_exchange import TLS_COLUMNS
 from dissector.tables.schemas import BY_NAME
-from dissector.tables.tls_session import COLUMNS
 from tests.cases import cases
 from tests.cli.test_commands import kdissect
 from tests.conftest import PCAPS
@@ -150,7 +150,7 @@ def test_no_two_fields_share_a_name_or_a_heading() -> None:
 
 
 def test_columns_of_tables_are_columns_of_the_exchanges() -> None:
-    columns = {column.name for column in BY_NAME["exchanges"].columns} | {"number", "conn", *COLUMNS}
+    columns = {column.name for column in BY_NAME["exchanges"].columns} | {"number", "conn", *TLS_COLUMNS}
     assert all(columns.issuperset(field.table_columns) for field in row_fields())
 
 

@@ -20,9 +20,9 @@ from dissector.findings.detectors.rebalance_loop import GroupExtractor
 from dissector.findings.detectors.repeated_errors import RepeatedExpectedError
 from dissector.findings.detectors.versions import RejectionExtractor
 from dissector.findings.explanation import Explanation
-from dissector.findings.framework import clean_responses
+from dissector.findings.framework import body_reader
 from dissector.findings.framework.aggregation import EXTRACTORS, ObservationLog
-from dissector.findings.framework.clean_responses import CleanResponses
+from dissector.findings.framework.body_reader import CleanResponses
 from dissector.findings.framework.decoded_exchange import DecodedExchange
 from dissector.findings.framework.examined_rows import ExaminedRows
 from dissector.findings.framework.open_findings import FindingStore
@@ -140,23 +140,9 @@ def test_of_clean_exchanges_of_groups_those_that_join_are_needed() -> None:
     assert GroupExtractor(context, sink).needed(rows, np.array([True, True, False])).tolist() == [True, False, True]
 
 
-def test_of_heartbeats_with_an_epoch_those_that_change_something_are_needed() -> None:
-    rows = rows_of([1, 1, 1, 1], [ApiKey.CONSUMER_GROUP_HEARTBEAT] * 3 + [ApiKey.HEARTBEAT])
-    rows = rows._replace(row=np.arange(10, 14))
-    sink: Any = ObservationLog()
-
-    class Context:
-        def steady_heartbeats(self, rows: np.ndarray) -> np.ndarray:
-            return rows != 11
-
-    context: Any = Context()
-    is_clean = np.array([True, True, False, True])
-    assert GroupExtractor(context, sink).needed(rows, is_clean).tolist() == [False, True, True, False]
-
-
 def test_a_reader_from_a_checkpoint_knows_no_program_by_the_id_that_it_had(monkeypatch: pytest.MonkeyPatch) -> None:
     """In the next process, another program may have that id."""
-    monkeypatch.setattr(clean_responses, "id", lambda _: 7, raising=False)
+    monkeypatch.setattr(body_reader, "id", lambda _: 7, raising=False)
     with Capture([str(PCAPS / "java.pcapng")]) as capture:
         list(capture.read())
         index = capture.pipeline.indexer

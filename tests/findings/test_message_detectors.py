@@ -491,7 +491,7 @@ def test_all_findings_that_rows_have_alike_are_kept(monkeypatch: pytest.MonkeyPa
         assert len(rows) == 9 * ROWS // 10
         assert [row for row, _ in capture.findings.cross_message()] == rows[:3]
         assert not capture.problems
-    monkeypatch.setattr("dissector.findings.framework.equal_findings.MOST_LISTS", 1)
+    monkeypatch.setattr("dissector.findings.framework.open_findings.MOST_LISTS", 1)
     with opened(made) as capture:
         assert [at for at, exchange in enumerate(capture.exchanges()) if exchange.findings] == rows[:3]
         assert [each.code for each in capture.problems] == ["findings-omitted"]

@@ -21,7 +21,7 @@ pytest.importorskip("pyspark", reason="NOT TESTED with pyspark: it is not instal
 
 from pyspark.sql import SparkSession
 
-from dissector.pipeline import stage_progress
+from dissector.pipeline import spark_session
 from dissector.pipeline.ingest import IngestResult, Report
 from dissector.pipeline.ingest_on_spark import ingest_on_spark
 from dissector.pipeline.partition_rows import WriteOptions
@@ -61,7 +61,7 @@ def are_shown(place: Place, out: Path, files: list[Path]) -> None:
 def test_one_giant_connection_among_many_small_ones(
     place: Place, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(stage_progress, "POLL_SECONDS", 0.01)  # stages of so few packets are short
+    monkeypatch.setattr(spark_session, "POLL_SECONDS", 0.01)  # stages of so few packets are short
     path = tmp_path / "skewed.pcapng"
     skewed(path, 5_000, 1_500)
     stages: dict[str, list[tuple[int, int]]] = {}

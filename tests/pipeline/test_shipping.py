@@ -9,7 +9,7 @@ from tests.conftest import PCAPS
 
 pytest.importorskip("pyspark", reason="NOT TESTED with pyspark: it is not installed")
 
-from dissector.pipeline.shipping import packed
+from dissector.pipeline.spark_session import packed
 
 READ = """
 import sys

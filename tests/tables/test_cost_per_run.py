@@ -17,7 +17,6 @@ from dissector.pipeline.commit import is_current
 from dissector.pipeline.ingest_here import ingest_here
 from dissector.pipeline.partition_rows import WriteOptions
 from dissector.tables import delta_log, retries
-from dissector.tables.compaction import compact_crowded
 from dissector.tables.delta_log import (
     CAPTURES,
     MOST_SMALL,
@@ -29,6 +28,7 @@ from dissector.tables.delta_log import (
     put_captures,
     until_committed,
 )
+from dissector.tables.maintenance import compact_crowded
 from dissector.tables.retries import LONGEST_SECONDS, TRIES
 from dissector.tables.storage import StorageError
 from tests.tables.test_delta_log import absent_only, captures, gaps, rows
@@ -81,8 +81,8 @@ def test_a_compaction_that_another_commit_prevents_is_left_to_the_next_run(
         raise CommitFailedError
 
     create_tables(str(tmp_path))
-    monkeypatch.setattr("dissector.tables.compaction.is_crowded", lambda _: True)
-    monkeypatch.setattr("dissector.tables.compaction.compacted", refused)
+    monkeypatch.setattr("dissector.tables.maintenance.is_crowded", lambda _: True)
+    monkeypatch.setattr("dissector.tables.maintenance.compacted", refused)
     compact_crowded(str(tmp_path), ["gaps", CAPTURES])
 
 

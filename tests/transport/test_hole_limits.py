@@ -10,7 +10,7 @@ from hypothesis import given
 
 from dissector.core.batches import RunKind
 from dissector.core.limits import DEFAULT
-from dissector.transport.out_of_order import (
+from dissector.transport.holes_and_gaps import (
     LARGEST_WINDOW,
     SEGMENTS_OF_A_JUMP,
     OutOfOrderDirection,

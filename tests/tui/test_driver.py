@@ -9,7 +9,7 @@ import pytest
 from tests.cases import cases
 from tests.cli.test_commands import JAVA
 from tests.terminal import terminal
-from tui.driver import typed_text
+from tui.terminal_app import typed_text
 
 
 @cases(("data", "text"), [

@@ -12,8 +12,8 @@ from tests.cases import cases
 from tests.conftest import PCAPS
 from tests.tui.main_driver import JAVA, Screen
 from tests.tui.shared_screens import SharedScreens
+from tui.appearance import reversed_order, sorted_rows
 from tui.list_columns import MARKS_WIDTH, all_columns
-from tui.row_order import reversed_order, sorted_rows
 from tui.screens.dialog import Menu
 from tui.widgets.exchange_list import ExchangeList
 

@@ -37,7 +37,7 @@ def in_child(work: Callable[[], None]) -> None:
             signal.alarm(HANGS)
             resource.setrlimit(resource.RLIMIT_CPU, (SECONDS, SECONDS))
             work()
-        except BaseException as error:
+        except BaseException as error:  # whatever it is, it is what we look for
             code = 1
             os.write(into, f"{place(error)}\n{traceback.format_exc()[-LONGEST:]}".encode("utf-8", "replace"))
         os._exit(code)

@@ -174,7 +174,7 @@ def _show(path: Path) -> int:
     except SystemExit as error:
         sys.stdout.flush()
         return error.code if isinstance(error.code, int) else 0
-    except BaseException:
+    except BaseException:  # whatever it is, it is what we look for
         sys.excepthook(*sys.exc_info())
         return 99
     return 0

@@ -9,10 +9,10 @@ from textual.worker import get_current_worker
 from dissector.core.arrays import Int64
 from dissector.core.text import clean
 from dissector.exchange.row_fields import ROW_FIELDS
+from tui.appearance import SortOrder, reversed_order, sorted_rows
 from tui.command_line import CommandError, LineCommand, of_names
 from tui.feature import LIST, ScreenFeature, work
 from tui.list_columns import ListColumn, all_columns, column_of
-from tui.row_order import SortOrder, reversed_order, sorted_rows
 from tui.screens.core_screen import CoreScreen
 from tui.screens.dialog import Choice, Menu
 from tui.threads import call_on_ui

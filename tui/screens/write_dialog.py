@@ -55,7 +55,7 @@ class WriteDialog(Dialog[str | None]):
             with open(self._path, "xb", opener=private) as file:
                 try:
                     whole = self._copy(pieces, file.write)
-                except BaseException:
+                except BaseException:  # that the worker is stopped, too: it is raised again
                     self._path.unlink()
                     raise
                 if not whole:

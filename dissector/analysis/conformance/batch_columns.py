@@ -6,6 +6,7 @@ from typing import NamedTuple
 import numpy as np
 
 from dissector.analysis.records import NO_PRODUCER
+from dissector.bulk.single_batches import SingleBatchColumns
 from dissector.core.arrays import Bool, Int64
 from dissector.protocol.kernel.shredding import numbered_rows
 from dissector.protocol.records.batch import Batch
@@ -27,52 +28,41 @@ class LoneBatches(NamedTuple):
     is_odd: Bool
     """By exchange, whether its request has batches of producers or transactions, but can't be read in columns, or has
     others beside them: they are not here."""
-    at: Int64
-    """The exchange."""
-    topic: Int64
-    """A number for the name of the topic, or for its id where no name is known."""
-    partition: Int64
-    attributes: Int64
-    producer_id: Int64
-    producer_epoch: Int64
-    base_sequence: Int64
-    records_count: Int64
-
-    def where(self, which: Bool | Int64) -> "LoneBatches":
-        """Some of the batches."""
-        return LoneBatches(self.is_odd, *(column[which] for column in self[1:]))
+    columns: SingleBatchColumns
+    """By the place of their exchange."""
 
     @property
     def of_producers(self) -> "LoneBatches":
         """Those with a producer id."""
-        return self.where(self.producer_id != NO_PRODUCER)
+        return self._replace(columns=self.columns.where(self.columns.producer_id != NO_PRODUCER))
 
     def kept(
-        self, keys: tuple[Int64, ...], follows: "Callable[[LoneBatches, LoneBatches], Bool]", breaks: Bool, *,
-        counts_first: bool,
+        self, keys: tuple[Int64, ...], follows: Callable[[SingleBatchColumns, SingleBatchColumns], Bool],
+        breaks: Bool, *, counts_first: bool,
     ) -> tuple[Int64, Bool]:  # fmt: skip
         """How many verdicts the batches of each exchange are worth, `(e,)`, if each one `follows` the one before it of
         its key; and the exchanges that must be looked at: all of the keys of one that does not, or that `breaks` the
         rule by itself, and odd ones."""
+        at = self.columns.at
         kept = np.zeros(len(self.is_odd), np.int64)
         is_open = self.is_odd.copy()
-        if not len(self.at):
+        if not len(at):
             return kept, is_open
         key = numbered_rows(*keys)[0].astype(np.int64)
         order = np.argsort(key, kind="stable")
         is_first = np.diff(key[order], prepend=-1) != 0
         fits = is_first.copy()
         after = np.flatnonzero(~is_first)
-        fits[after] = follows(self.where(order[after - 1]), self.where(order[after]))
+        fits[after] = follows(self.columns.where(order[after - 1]), self.columns.where(order[after]))
         says = np.ones(len(key), np.bool_)
         says[order] = counts_first | ~is_first
-        is_open[self.at[order[~fits]]] = True
-        is_open[self.at[breaks]] = True
+        is_open[at[order[~fits]]] = True
+        is_open[at[breaks]] = True
         is_open |= self.is_odd.any()  # whose keys are unknown
-        while not is_open[self.at].all():  # what shares a key with one that is looked at is looked at, too
-            with_key = np.isin(key, key[is_open[self.at]])
-            if is_open[self.at[with_key]].all():
+        while not is_open[at].all():  # what shares a key with one that is looked at is looked at, too
+            with_key = np.isin(key, key[is_open[at]])
+            if is_open[at[with_key]].all():
                 break
-            is_open[self.at[with_key]] = True
-        np.add.at(kept, self.at[says], 1)
+            is_open[at[with_key]] = True
+        np.add.at(kept, at[says], 1)
         return kept, is_open

@@ -209,7 +209,7 @@ class MessageColumns:
                 for partition in topic["partition_data"]
                 for batch in batches_in(partition["records"] or b"")
             )
-        return LoneBatches(is_odd, chosen[found.at], *found[2:])
+        return LoneBatches(is_odd, found.columns._replace(at=chosen[found.columns.at]))
 
     @cached_property
     def has_asked(self) -> Bool:

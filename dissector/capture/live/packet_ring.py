@@ -79,7 +79,7 @@ class PacketRing:
                 membership = struct.pack("=iHH8s", interface.number, _PROMISCUOUS, 0, b"")
                 self._socket.setsockopt(_SOL_PACKET, _ADD_MEMBERSHIP, membership)
             self._bind(interface)
-        except BaseException:
+        except BaseException:  # Ctrl+C, too: it is raised again
             self._socket.close()
             raise
 

@@ -6,7 +6,7 @@ from typing import Final
 from dissector.cli.render.lines import row_line
 from dissector.core.text import clean, counted
 from dissector.exchange.info_column import fetch_session_words
-from dissector.exchange.latency_words import latency_words
+from dissector.exchange.listing import latency_words
 from dissector.exchange.model import Exchange, ExchangeMessage
 from dissector.exchange.tls_words import handshake_fields
 from dissector.protocol.tree import Node

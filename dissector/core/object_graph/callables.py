@@ -8,8 +8,8 @@ from typing import Final
 from dissector.core.object_graph.nodes import GraphError, name_of
 
 _FUNCTIONS: Final = frozenset((
-    "dissector.findings.framework.message_bodies:request_body",
-    "dissector.findings.framework.message_bodies:response_body",
+    "dissector.findings.framework.decoded_exchange:request_body",
+    "dissector.findings.framework.decoded_exchange:response_body",
     "dissector.groups.history:never_closed",
     "dissector.index.conversation_state:_decoded_software",
     "dissector.index.conversation_state:_decoded_versions",

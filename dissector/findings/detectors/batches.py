@@ -16,6 +16,7 @@ from dissector.findings.framework.open_findings import FindingSink, OpenFinding
 from dissector.findings.framework.produce_batches import ProduceBatches
 from dissector.findings.framework.recurrence import SECOND, BoundedStates, Burst
 from dissector.protocol.records.batch import HEADER
+from dissector.protocol.records.compression import CODEC_MASK
 
 FEW: Final = 2
 """Most records of a tiny batch."""
@@ -105,7 +106,7 @@ class UncompressedBatches(ConnectionDetector):
     def examine_batches(self, batches: ProduceBatches) -> None:
         """Report one finding for each connection, once there are `ENOUGH` bytes."""
         columns, requests = batches.columns, batches.requests
-        for batch in np.flatnonzero((columns.codec == 0) & (columns.size >= LARGE)).tolist():
+        for batch in np.flatnonzero((columns.attributes & CODEC_MASK == 0) & (columns.size >= LARGE)).tolist():
             at = columns.at[batch]
             plain = self._plain.of(int(requests.connection[at]))
             plain.bytes += int(columns.size[batch])

@@ -1,6 +1,7 @@
 """Clients that request metadata again and again."""
 
 from collections import Counter
+from collections.abc import Mapping
 from typing import ClassVar, Final, NamedTuple
 
 import numpy as np
@@ -17,7 +18,6 @@ from dissector.findings.framework.examined_rows import ExaminedRows
 from dissector.findings.framework.extractor import NO_API, Apis, Extractor, ObservationSink, Scope
 from dissector.findings.framework.open_findings import FindingSink, OpenFinding
 from dissector.findings.framework.recurrence import SECOND, BoundedStates, Burst
-from dissector.findings.framework.wording import tally
 from dissector.index.exchange_table import NO_FRAME
 from dissector.protocol.schema.api_keys import ApiKey
 from dissector.protocol.schema.errors import error_name
@@ -124,3 +124,11 @@ class MetadataStorm(Aggregator[FailedResponse | MetadataBurst]):
             finding[:] = [self.report(row, words, "request")]
         else:
             finding[0].update(words)
+
+
+NAMED: Final = 4
+
+
+def tally(counts: Mapping[str, int]) -> str:
+    """Return counts by name, the most frequent first: ``NOT_LEADER_OR_FOLLOWER 3, REQUEST_TIMED_OUT 1``."""
+    return ", ".join(f"{name} {count:,}" for name, count in sorted(counts.items(), key=lambda each: -each[1])[:NAMED])

@@ -28,7 +28,6 @@ KEPT: Final = 3
 _SAY_WHEN_CLEAN: Final = frozenset((ApiKey.JOIN_GROUP, ApiKey.LEAVE_GROUP, *EPOCH_APIS))
 """APIs of which an exchange without an error says something about a group."""
 _SAY_WHEN_CLEAN_KEYS: Final = np.array(sorted(_SAY_WHEN_CLEAN))
-_EPOCH_KEYS: Final = np.array(sorted(EPOCH_APIS))
 
 
 class GroupExtractor(Extractor):
@@ -44,13 +43,9 @@ class GroupExtractor(Extractor):
         """What bodies say, by their identities; the bodies are kept with it, so that no other gets its identity."""
 
     def needed(self, rows: ExaminedRows, is_clean: Bool) -> Bool:
-        """Without an error, a heartbeat or a commit of the classic protocol shows nothing; a heartbeat with an epoch
-        shows something if that changes, or the subscription."""
-        found = ~is_clean | np.isin(rows.api_key, _SAY_WHEN_CLEAN_KEYS)
-        beats = np.flatnonzero(is_clean & np.isin(rows.api_key, _EPOCH_KEYS))
-        if len(beats):
-            found[beats] = ~self.context.steady_heartbeats(rows.row[beats])
-        return found
+        """Without an error, a heartbeat or a commit of the classic protocol shows nothing."""
+        needed: Bool = ~is_clean | np.isin(rows.api_key, _SAY_WHEN_CLEAN_KEYS)
+        return needed
 
     def examine_exchange(self, exchange: DecodedExchange) -> None:
         """Observe an exchange, by the groups that it is about."""

@@ -110,12 +110,13 @@ class BatchExtractor(Extractor):
             if batch < 0:
                 self._holes.of(connection).here(place)
                 continue
-            _, topic_at, partition_at, partition, _, _, count, producer_id, epoch, first = next(values)
+            _, topic_at, partition_at, topic, partition, _, _, producer_id, epoch, first, count = next(values)
             known = self._holes.get(connection)
             hole = NOWHERE if known is None else known.before(place)
-            topic = self.context.topic(batches.topics[batch])
             end = (first + count) % SEQUENCE_NUMBERS
-            batch_seen = SequencedBatch((topic, partition), first, end, time_ns, (topic_at, partition_at), place, hole)
+            batch_seen = SequencedBatch(
+                (batches.topics[topic], partition), first, end, time_ns, (topic_at, partition_at), place, hole
+            )
             self.observe((producer_id, epoch), row, place, batch_seen)
 
 

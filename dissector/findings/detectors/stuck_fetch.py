@@ -11,13 +11,12 @@ from dissector.core.finding import Severity
 from dissector.core.text import counted, duration
 from dissector.findings.explanation import Explanation
 from dissector.findings.framework.context import FindingContext
-from dissector.findings.framework.decoded_exchange import DecodedExchange
+from dissector.findings.framework.decoded_exchange import DecodedExchange, elements
 from dissector.findings.framework.detector import ConnectionDetector
 from dissector.findings.framework.examined_rows import ExaminedRows
 from dissector.findings.framework.fetched_partitions import FetchedPartitions
 from dissector.findings.framework.open_findings import FindingSink, OpenFinding
 from dissector.findings.framework.recurrence import BoundedStates
-from dissector.protocol.message import Values
 from dissector.protocol.records.entries import LOG_OVERHEAD, SIZE_AT, RecordsEntryKind, split_entries
 from dissector.protocol.schema.api_keys import ApiKey
 
@@ -125,20 +124,16 @@ class StuckFetch(ConnectionDetector):
         asked = next(
             (
                 cast(int, each.get("partition_max_bytes", 0))
-                for topic in _structs(exchange.request, "topics") if self.context.topic(topic) == key[2]
-                for each in _structs(topic, "partitions") if each.get("partition") == key[3]
+                for topic in elements(exchange.request, "topics") if self.context.topic(topic) == key[2]
+                for each in elements(topic, "partitions") if each.get("partition") == key[3]
             ), 0,
         )  # fmt: skip
-        for n, topic in enumerate(_structs(exchange.response, "responses")):
-            for m, each in enumerate(_structs(topic, "partitions")):
+        for n, topic in enumerate(elements(exchange.response, "responses")):
+            for m, each in enumerate(elements(topic, "partitions")):
                 records = each.get("records")
                 if self.context.topic(topic) == key[2] and each.get("partition_index") == key[3]:
                     path = f"response.body.responses[{n}].partitions[{m}].records"
                     yield path, asked, records if isinstance(records, bytes) else b""
-
-
-def _structs(of: Values, name: str) -> list[Values]:
-    return cast(list[Values], of.get(name) or [])
 
 
 def _words(key: Partition, offset: int, asked: int, got: bytes) -> str:

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Protocol
 
-from dissector.core.arrays import Bool, Int64
+from dissector.core.arrays import Int64
 from dissector.core.finding import Finding
 from dissector.findings.framework.examined_rows import ExaminedRows
 from dissector.protocol.message import Values
@@ -33,9 +33,6 @@ class FindingContext(Protocol):
 
     def rows_of(self, connection: int) -> ExaminedRows:
         """Return all rows of a connection so far, in the order of its streams."""
-
-    def steady_heartbeats(self, rows: Int64) -> Bool:
-        """Return which rows, exchanges of `EPOCH_APIS` without an error, surely change nothing in their group."""
 
     def request_faults(self, row: int) -> list[Finding]:
         """Return why a broker can't read the request of a row: it does not fit its layout, or has a tag outside its

@@ -1,15 +1,24 @@
-"""An exchange for detectors that need more than the index."""
+"""An exchange, and bodies of single messages, for detectors that need more than the index.
+
+A message that does not fit its layout has no body: its values mean nothing.
+"""
 
 from collections.abc import Callable
-from typing import Final
+from typing import Final, cast
 
-from dissector.protocol.message import Values
+from dissector.exchange.info_column import ERROR_CODES
+from dissector.protocol.codec.structs import structs_with
+from dissector.protocol.message import MessageLayout, Values, read, request_layout, response_layout
 
 RowPosition = tuple[int, int]
 """The packet with a row's first byte, and the stream offset of that byte: they order the rows of a capture."""
 
 FramePlace = tuple[int, int, int]
 """The number of a message's frame, its address if it is contiguous, else a negative number, and its size."""
+ReadFrame = Callable[[int], tuple[bytes, int]]
+"""Returns the bytes of a frame, and how many precede the first gap."""
+TopicName = Callable[[Values], str]
+"""Returns the name of the topic that a structure names."""
 ResponseBody = tuple[Values, list[int]]
 """A response's body, and its error codes that are not 0."""
 _NO_ERRORS: Final[list[int]] = []
@@ -77,3 +86,36 @@ class DecodedExchange:
         if self._request is None:
             self._request = self._read_request(self.api_key, self.version, self._request_frame)
         return self._request
+
+
+NO_RESPONSE: Final[ResponseBody] = ({}, [])
+
+
+def request_body(key: int, version: int, data: bytes, contiguous: int) -> Values:
+    """Return the body of a request, of which so many bytes precede the first gap; empty if it could not be read, or has
+    bytes behind it."""
+    decoded = read(data, request_layout(key, version, data), contiguous)
+    return {} if decoded.rest else decoded.body
+
+
+def response_body(key: int, version: int, data: bytes, contiguous: int) -> ResponseBody:
+    """Return the body of a response to a request of that API and version, and its error codes."""
+    layout = response_layout(key, version, data)
+    decoded = read(data, layout, contiguous)
+    return NO_RESPONSE if decoded.rest else (decoded.body, _errors(layout, decoded.body))
+
+
+def elements(of: Values, name: str) -> list[Values]:
+    """Return the structures of an array; none if it is null, or not there."""
+    return cast(list[Values], of.get(name) or [])
+
+
+def _errors(layout: MessageLayout, body: Values) -> list[int]:
+    """Return the error codes that are not 0, each as often as it occurs."""
+    found: list[int] = []
+    for struct in structs_with(layout, body, ERROR_CODES):
+        for name in ERROR_CODES:
+            code = struct.get(name)
+            if code and isinstance(code, int):
+                found.append(code)
+    return found

@@ -13,30 +13,29 @@ from typing import Final
 
 import numpy as np
 
-from dissector.bulk.body_columns import BodyColumns
 from dissector.core.arrays import Bool, Int64
 from dissector.core.batches import NEVER
 from dissector.core.columns import is_in
-from dissector.core.finding import Finding
+from dissector.core.finding import Finding, Severity
 from dissector.core.store import Store
 from dissector.detection.connections import Connections
 from dissector.exchange.decoder import ExchangeDecoder
+from dissector.exchange.model import ExchangeMessage
 from dissector.findings import registry
 from dissector.findings.framework.aggregation import EXTRACTORS, ImmediateAggregation, ObservationLog
 from dissector.findings.framework.body_reader import BodyReader
 from dissector.findings.framework.detector import ConnectionDetector
 from dissector.findings.framework.examination_queue import examination_queue, in_start_order
 from dissector.findings.framework.examined_rows import ExaminedRows
-from dissector.findings.framework.examiner_group import ExaminerGroup
 from dissector.findings.framework.extractor import NO_API, Apis, Examiner, Extractor
 from dissector.findings.framework.message_examination import MessageExamination
-from dissector.findings.framework.message_faults import faults
 from dissector.findings.framework.open_findings import MAX_FINDINGS, UNLIMITED, FindingStore
-from dissector.groups.steady_heartbeats import SteadyHeartbeats
-from dissector.index.exchange_table import NO_FRAME
+from dissector.index.exchange_table import NO_FRAME, ExchangeTable
 from dissector.index.indexer import Indexer
 from dissector.index.rows_by_connection import RowsByConnection
+from dissector.protocol.masked_reasons import MALFORMED, TRAILING
 from dissector.protocol.message import Values
+from dissector.protocol.misplaced_tags import misplaced_tags
 from dissector.protocol.schema.api_keys import ApiKey
 from dissector.tls.plaintext import Plaintext
 from dissector.transport import Retransmissions
@@ -49,6 +48,36 @@ MAX_CLIENTS: Final = 4_096
 _TABLE_COLUMNS: Final = (
     "kind", "connection", "packet", "api_key", "version", "correlation_id", "client_id", "flags", "request", "response",
 )  # fmt: skip
+
+
+class ExaminerGroup:
+    """Examiners of all rows, or of some connections or APIs, that read the bodies of these once."""
+
+    def __init__(
+        self, examiners: Sequence[Examiner], bodies: BodyReader, *, connections: Bool | None = None,
+        apis: Apis = None,
+    ) -> None:  # fmt: skip
+        self._examiners = examiners
+        self.bodies = bodies
+        self._connections = connections
+        """Which connections are examined; None for all of them."""
+        self._apis = apis
+
+    def rows(self, table: ExchangeTable, rows: Int64) -> Int64:
+        """Return those of these rows that are examined."""
+        if self._connections is not None:
+            rows = rows[self._connections[table.connection.values[rows]]]
+        return rows if self._apis is None else rows[np.isin(table.api_key.values[rows], sorted(self._apis))]
+
+    def examine(self, rows: ExaminedRows, ended: ExaminedRows) -> None:
+        """Examine rows; `ended` are those whose connection's end is known."""
+        for each in self._examiners:
+            if not each.only_unanswered:
+                each.examine_rows(rows)
+        for each in self._examiners:
+            if each.only_unanswered:
+                each.examine_rows(ended)
+        self.bodies.examine(rows.with_request)
 
 
 class Examination:
@@ -77,7 +106,6 @@ class Examination:
         self._extractors = [each(self, sink) for each in EXTRACTORS]
         self._groups = [self._group([*self._detectors, *self._extractors])]
         self._messages = MessageExamination(index, store, decoder, self.findings)
-        self._heartbeats = SteadyHeartbeats(BodyColumns(index, store, show_secrets=True))  # of epochs alone
         self._examined = 0
         """Number of rows that were examined or are pending."""
         self._pending: Int64 = np.zeros(0, np.int64)
@@ -288,10 +316,6 @@ class Examination:
         """Return all rows of a connection so far, in the order of its streams."""
         return self._columns(self._rows_in_order(connection))
 
-    def steady_heartbeats(self, rows: Int64) -> Bool:
-        """Return which rows, exchanges of `EPOCH_APIS` without an error, surely change nothing in their group."""
-        return self._heartbeats.find(rows)
-
     def request_faults(self, row: int) -> list[Finding]:
         """Return why a broker can't read the request of a row: it does not fit its layout, or has a tag outside its
         versions."""
@@ -327,3 +351,16 @@ class Examination:
         """Return the name of the topic that a structure names, or its id if the name is unknown."""
         name = named.get("name") or named.get("topic")
         return str(name or self._index.conversation_state.topic_name(str(named.get("topic_id"))))
+
+
+MISPLACED_TAG: Final = "misplaced-tag"
+
+
+def faults(message: ExchangeMessage) -> list[Finding]:
+    """Return the findings of a message that was captured in full, with paths in the message: it does not fit its
+    layout, has bytes behind it, or tags outside their versions."""
+    found = [each for each in message.decoded.findings if each.code in (MALFORMED, TRAILING)]
+    for tag in misplaced_tags(message.layout, message.body):
+        path = f"body.{tag.path}" if tag.path else "body"
+        found.append(Finding(MISPLACED_TAG, Severity.ERROR, tag.words, path))
+    return found

@@ -5,7 +5,6 @@ Invariant: they are those that the decoded exchanges have (a property test). Exc
 decoded one by one.
 """
 
-from collections.abc import Callable
 from typing import Final, NamedTuple, cast
 
 import numpy as np
@@ -15,9 +14,8 @@ from dissector.bulk.body_numbers import BodyNumbers, OfBodies
 from dissector.bulk.body_partitions import BodyPartitions, Lists, OfPartitions
 from dissector.core.arrays import Bool, Int64
 from dissector.core.columns import ValueNumbers
+from dissector.findings.framework.decoded_exchange import ReadFrame, TopicName, elements, request_body, response_body
 from dissector.findings.framework.examined_rows import ExaminedRows
-from dissector.findings.framework.message_bodies import request_body, response_body
-from dissector.findings.framework.produce_batches import ReadFrame
 from dissector.index.exchange_table import NO_FRAME
 from dissector.index.indexer import Indexer
 from dissector.protocol.kernel.shredding import numbered_rows
@@ -33,8 +31,6 @@ _REPLICA: Final = "replica_id"
 _REPLICA_STATE: Final = "replica_state"
 """The structure that has it from version 15 on (KIP-903)."""
 _MAX_WAIT: Final = "max_wait_ms"
-TopicName = Callable[[Values], str]
-"""Returns the name of the topic that a structure names, or its id."""
 
 
 class PartitionColumns(NamedTuple):
@@ -119,22 +115,18 @@ class FetchedPartitionReader:
             return []
         offsets = {
             (self._topic(topic), partition.get("partition")): partition.get(_OFFSET)
-            for topic in _structs(request, "topics")
-            for partition in _structs(topic, "partitions")
+            for topic in elements(request, "topics")
+            for partition in elements(topic, "partitions")
         }
         found = []
-        for topic_at, topic in enumerate(_structs(response, "responses")):
+        for topic_at, topic in enumerate(elements(response, "responses")):
             name = self._topic(topic)
-            for partition_at, each in enumerate(_structs(topic, "partitions")):
+            for partition_at, each in enumerate(elements(topic, "partitions")):
                 number = each.get("partition_index")
                 values = number, offsets.get((name, number)), each.get(_WATERMARK)
                 if all(isinstance(value, int) for value in values):
                     found.append((at, topic_at, partition_at, names.of(name), *cast(tuple[int, ...], values)))
         return found
-
-
-def _structs(of: Values, name: str) -> list[Values]:
-    return cast(list[Values], of.get(name) or [])
 
 
 def _joined(sent: OfPartitions, received: OfPartitions, which: Int64, name: Int64) -> PartitionColumns:

@@ -7,7 +7,7 @@
 
 enum { FIN = 1, SYN = 2, RST = 4, ACK = 16 };
 enum { NOTHING = -1 };
-enum { HELD_TAIL, ZERO_WINDOW };
+enum { DELIVERY_EVENT };
 static const int64_t MASK = 0xffffffff, HALF = 0x80000000;
 /* Nanoseconds. A copy that follows sooner was captured twice. */
 static const int64_t COPY = 1000000;

@@ -140,40 +140,16 @@ typedef struct {
 
 KERNEL_API int64_t kernel_frames(KernelRuns *runs);
 
-/* Segments, and what is known of their connections: `transport/tcp_facts.py` has the same. */
+/* `TCP_FACTS` of `transport/tcp_facts.py`. */
 typedef struct {
-  int64_t rows;
-  const int64_t *time_ns, *direction;
-  const uint32_t *seq, *ack;
-  const uint8_t *flags;
-  const int64_t *size, *missing, *window, *scale;
-  int64_t directions;
-  int64_t *packets, *bytes; /* by direction */
-  int32_t *zero_windows, *full_windows;
-  int8_t *scales;
-  int64_t *limits;
-  int8_t *opener; /* by connection */
-  int64_t *syn_ns, *handshake_ns;
-  int32_t *acks;
-  int64_t *ack_ns, *least_ack_ns, *end, *end_ns;
+  TCP_FACTS_FIELDS
 } KernelTcpFacts;
 
 KERNEL_API int64_t kernel_tcp_facts(KernelTcpFacts *facts);
 
-/* Segments, and what is known of their deliveries: `transport/deliveries.py` has the same. */
+/* `DELIVERIES` of `transport/deliveries.py`. */
 typedef struct {
-  int64_t rows;
-  const int64_t *time_ns, *direction;
-  const uint32_t *seq, *ack;
-  const uint8_t *flags;
-  const int64_t *size, *missing, *window;
-  int64_t directions;
-  int64_t *first_seq, *sent, *acked, *sent_ns, *waiting_ns, *idle_ns, *retry_seq, *retry_ns, *free_ns; /* by direction */
-  int32_t *retries, *retry_size, *heard, *largest, *largest_acked;
-  int8_t *is_closed;
-  int64_t *last_ns, *trip_ns; /* by connection */
-  int64_t *events; /* of each a direction and a kind, and a time */
-  int64_t count;
+  DELIVERIES_FIELDS
 } KernelDeliveries;
 
 KERNEL_API int64_t kernel_deliveries(KernelDeliveries *all);

@@ -12,10 +12,9 @@ from hypothesis import strategies as st
 from dissector.capture.live import CaptureSettings
 from dissector.capture.live.local_processes import processes_of
 from dissector.capture.live.writer import CaptureWriter
-from dissector.capture.process_notes import Process, ProcessNote, note_of
+from dissector.capture.process_notes import Process, Processes, ProcessNote, note_of
 from dissector.capture_session import Capture
 from dissector.capture_session.process_watch import ProcessWatch
-from dissector.capture_session.processes import Processes
 from dissector.core.text import endpoint_name
 from dissector.filter import parse
 from tests.cli.test_commands import kdissect

@@ -65,7 +65,7 @@ class PartitionsAdded(RuleMemory):
         """It is about transactional batches."""
         sent = columns.batches
         with_some = sent.is_odd.copy()
-        with_some[sent.at[sent.attributes & TRANSACTIONAL != 0]] = True
+        with_some[sent.columns.at[sent.columns.attributes & TRANSACTIONAL != 0]] = True
         if not with_some.any():
             return Proof.nothing(columns)
         return Proof(columns.messages_of(with_some | columns.of(apis - {"Produce"})))

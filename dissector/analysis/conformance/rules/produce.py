@@ -5,14 +5,14 @@ from typing import Any, Final, NamedTuple
 
 import numpy as np
 
-from dissector.analysis.conformance.batch_columns import LoneBatches, batches_in
+from dissector.analysis.conformance.batch_columns import batches_in
 from dissector.analysis.conformance.declared_fields import OfRecords, is_one_of
 from dissector.analysis.conformance.events import Body, MessageEvent
 from dissector.analysis.conformance.message_columns import MessageColumns
 from dissector.analysis.conformance.message_order import of_requests, since, unless
 from dissector.analysis.conformance.rule import Proof, RuleBook, RuleMemory, RuleSide, Verdict, partitions
 from dissector.analysis.records import NO_PRODUCER
-from dissector.bulk.single_batches import single_batches
+from dissector.bulk.single_batches import SingleBatchColumns, single_batches
 from dissector.core.arrays import Bool, Int64, UInt64
 from dissector.protocol.kernel.record_tests import have_other_checksums
 from dissector.protocol.records.batch import Batch
@@ -154,7 +154,7 @@ class IdempotentInFlight(RuleMemory):
         waiting = np.zeros(len(order), np.int64)
         waiting[order] = total - np.repeat(before, np.diff(begins, append=len(order)))
         has_producer = np.zeros(len(columns.rows), np.bool_)
-        has_producer[sent.at[sent.producer_id != NO_PRODUCER]] = True
+        has_producer[sent.of_producers.columns.at] = True
         says = columns.is_request & columns.messages_of(has_producer & columns.is_answered)
         unclear = columns.of(apis) & (sent.is_odd | (columns.is_answered & ~columns.is_plain))
         is_odd = (says & (waiting > IN_FLIGHT)) | columns.messages_of(unclear)
@@ -172,7 +172,7 @@ class IdempotentInFlight(RuleMemory):
         self._open[event.connection] = self._open.get(event.connection, 1) - 1
 
 
-def _continues(before: LoneBatches, after: LoneBatches) -> Bool:
+def _continues(before: SingleBatchColumns, after: SingleBatchColumns) -> Bool:
     """Which batches follow others as sequence numbers say."""
     expected = (before.base_sequence + before.records_count) % (1 << 31)
     is_same = before.producer_epoch == after.producer_epoch
@@ -180,7 +180,7 @@ def _continues(before: LoneBatches, after: LoneBatches) -> Bool:
     return follows
 
 
-def _is_no_older(before: LoneBatches, after: LoneBatches) -> Bool:
+def _is_no_older(before: SingleBatchColumns, after: SingleBatchColumns) -> Bool:
     """Which batches have no lower epoch than others."""
     found: Bool = after.producer_epoch >= before.producer_epoch
     return found
@@ -197,10 +197,9 @@ class Sequences(RuleMemory):
     def proof(cls, columns: MessageColumns, apis: frozenset[str]) -> Proof:
         """A batch follows the one before it of its producer and partition, or begins another epoch."""
         sent = columns.batches.of_producers
-        keys = sent.producer_id, sent.topic, sent.partition
-        return of_requests(
-            columns, *sent.kept(keys, _continues, sent.producer_epoch < sent.producer_epoch, counts_first=False)
-        )
+        keys = sent.columns.producer_id, sent.columns.topic, sent.columns.partition
+        breaks = np.zeros(len(sent.columns.at), np.bool_)
+        return of_requests(columns, *sent.kept(keys, _continues, breaks, counts_first=False))
 
     def request(self, event: MessageEvent) -> Iterator[Verdict]:
         for topic, partition, path, batch in batches(event):
@@ -229,8 +228,9 @@ class ProducerEpochs(RuleMemory):
     def proof(cls, columns: MessageColumns, apis: frozenset[str]) -> Proof:
         """The epoch of a batch is not below that of the one before it of its producer."""
         sent = columns.batches.of_producers
-        keys = columns.found.connection[sent.at], sent.producer_id
-        return of_requests(columns, *sent.kept(keys, _is_no_older, sent.producer_epoch < -1, counts_first=True))
+        keys = columns.found.connection[sent.columns.at], sent.columns.producer_id
+        breaks = sent.columns.producer_epoch < -1
+        return of_requests(columns, *sent.kept(keys, _is_no_older, breaks, counts_first=True))
 
     def request(self, event: MessageEvent) -> Iterator[Verdict]:
         for _, _, path, batch in batches(event):
