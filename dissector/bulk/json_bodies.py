@@ -89,7 +89,7 @@ class JsonBodies:
 
     def written(self, rows: Int64) -> "tuple[WrittenSide, WrittenSide]":
         """Write the requests and the responses of rows of the index, ascending, of one step, in place of those
-        that were written before. `have_both` says which rows have both."""
+        that were written before. `are_whole` says which rows have what they should."""
         self._decoder.update_conversation_state()
         names = dict(self._indexer.conversation_state.topic_names)
         if names != self._names:
@@ -107,7 +107,7 @@ class JsonBodies:
         return [requests.part(self._messages.text, at, cut=1), TextPart.some(at, sessions)]
 
     def responses(self, responses: "WrittenSide", at: Int64) -> "TextPart":
-        """The responses of some of the rows that were written, by their places."""
+        """The responses of some of the rows that were written, by their places; empty where there is none."""
         return responses.part(self._messages.text, at)
 
     def pieces(self, parts: "list[TextPart]") -> tuple[list[memoryview], Int64]:
@@ -288,10 +288,11 @@ class WrittenSide(NamedTuple):
         return TextPart(text.ctypes.data + self.starts[at], np.maximum(self.sizes[at] - cut, 0), text)
 
 
-def have_both(requests: WrittenSide, responses: WrittenSide) -> Bool:
-    """Return which rows have both messages, and no records of what damage made of the metadata log: they may be masked,
-    and are not searched for secrets here."""
-    return (requests.sizes > 0) & (responses.sizes > 0) & ~(requests.has_damaged_log | responses.has_damaged_log)
+def are_whole(requests: WrittenSide, responses: WrittenSide, lack_response: Bool) -> Bool:
+    """Return which rows have all messages that they should have, and no records of what damage made of the metadata
+    log: they may be masked, and are not searched for secrets here."""
+    is_there = (requests.sizes > 0) & ((responses.sizes > 0) | lack_response)
+    return is_there & ~(requests.has_damaged_log | responses.has_damaged_log)
 
 
 class TextPart(NamedTuple):

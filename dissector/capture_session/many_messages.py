@@ -66,13 +66,13 @@ class ManyMessages:
     def _json(self) -> "JsonLines":
         from dissector.bulk.json_lines import JsonLines
 
-        return JsonLines(self._indexer, self._pipeline.store, self._decoder)
+        return JsonLines(self._indexer, self._pipeline.store, self._decoder, self._is_ended)
 
     @cached_property
     def _whole(self) -> "PackedExchanges":
         from dissector.bulk.packed_exchanges import PackedExchanges
 
-        return PackedExchanges(self._indexer, self._pipeline.store, self._decoder)
+        return PackedExchanges(self._indexer, self._pipeline.store, self._decoder, self._is_ended)
 
     @cached_property
     def _texts(self) -> "TextReader":

@@ -15,6 +15,7 @@ from dissector.bulk.record_columns import CarriedColumns
 from dissector.capture_session import Capture, PackedRows
 from dissector.core.arrays import Bool, Int64
 from dissector.core.finding import Finding
+from dissector.exchange.silence_causes import without_repetition
 from dissector.exchange.to_json import finding_object
 from dissector.pipeline import cell_json
 from dissector.pipeline.body_rows import body_columns
@@ -121,7 +122,8 @@ class WholeRowBuilder:
             "wait_ns": pa.array(columns.wait_ns, mask=~columns.has_latency),
             "response_transfer_ns": pa.array(columns.response_transfer_ns, mask=columns.response_size < 0),
             "response_packet": self._response_packets(whole.rows, columns.response_size < 0),
-            "request_size": pa.array(columns.request_size), "response_size": pa.array(columns.response_size),
+            "request_size": pa.array(columns.request_size),
+            "response_size": pa.array(columns.response_size, mask=columns.response_size < 0),
             "expected_response": pa.array(columns.expects_response),
             **number_columns(partial(self._capture.messages.numbers, whole.rows)),
             "errors": _errors(whole), "info": pa.array(info, pa.string()),
@@ -183,6 +185,7 @@ def _add_carried(pieces: Sequence[CarriedColumns], where: Columns, found: list[C
 def _findings(whole: PackedRows) -> list[tuple[int, int, Finding]]:
     """The findings of exchanges: the place of each one's exchange, and its number among the findings of that."""
     found: dict[int, list[Finding]] = {at: [error] for at, _, error in whole.bodies.errors}
+    found |= {at: without_repetition([finding], whole.marks.get(at, ())) for at, finding in whole.bodies.lone}
     for at, marks in whole.marks.items():
         found[at] = found.get(at, []) + marks
     return [(at, nth, finding) for at in sorted(found) for nth, finding in enumerate(found[at])]
@@ -207,9 +210,12 @@ def _errors(whole: PackedRows) -> pa.Array:
 
 
 def _texts(texts: Texts) -> pa.Array:
-    """Texts that are known to be ASCII."""
+    """Texts that are known to be ASCII; null for empty ones."""
     ends = np.append(0, np.cumsum(texts.sizes)).astype(np.int32)
-    return pa.StringArray.from_buffers(len(texts.sizes), pa.py_buffer(ends), pa.py_buffer(texts.data))
+    there = np.packbits(texts.sizes > 0, bitorder="little")
+    return pa.StringArray.from_buffers(
+        len(texts.sizes), pa.py_buffer(ends), pa.py_buffer(texts.data), pa.py_buffer(there)
+    )
 
 
 def _kept(columns: Columns, is_kept: Bool) -> Columns:

@@ -62,8 +62,9 @@ def test_rows_of_a_capture(bundled: Path, parts: int, monkeypatch: pytest.Monkey
 
 
 @pytest.mark.slow
-def test_most_rows_come_by_columns(monkeypatch: pytest.MonkeyPatch) -> None:
-    path = PCAPS / "librdkafka-pipelined.pcapng"
+@pytest.mark.parametrize("name", ["librdkafka-pipelined", "librdkafka-acks0"])
+def test_most_rows_come_by_columns(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = PCAPS / f"{name}.pcapng"
     by_columns = assert_same([path], 1, monkeypatch)
     assert by_columns > 0.8 * len(tables([path])["exchanges"])
 
