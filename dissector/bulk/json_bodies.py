@@ -34,6 +34,7 @@ from dissector.protocol.kernel.json_messages import (
     JsonMessages,
     NamedTopics,
     Outcome,
+    RecordsForm,
     Sections,
     Written,
     compressed_sections,
@@ -57,19 +58,21 @@ _RECORDS: Final = "records"
 
 
 class JsonBodies:
-    """Messages of one capture. `packs_records` leaves bytes in place of their records, as `tables.packing` does."""
+    """Messages of one capture, with their records in a `form`."""
 
     def __init__(
-        self, indexer: Indexer, store: Store, decoder: ExchangeDecoder, *, packs_records: bool = False
+        self, indexer: Indexer, store: Store, decoder: ExchangeDecoder, form: RecordsForm = RecordsForm.DECODED
     ) -> None:
         self._indexer = indexer
         self._decoder = decoder
         self.columns = BodyColumns(indexer, store, show_secrets=decoder.shows_secrets)
-        self._messages = JsonMessages(packs_records=packs_records, shows_secrets=decoder.shows_secrets)
+        self._messages = JsonMessages(form=form, shows_secrets=decoder.shows_secrets)
         self._arena = Arena()
         self._plain = DecompressedSections()
         self._fields = FieldTexts(
-            indexer.conversation_state.common, packs_records=packs_records, shows_secrets=decoder.shows_secrets
+            indexer.conversation_state.common,
+            packs_records=form != RecordsForm.DECODED,
+            shows_secrets=decoder.shows_secrets,
         )
         self._session: tuple[dict[str, list[int]] | None, bytes] = None, b""
         """The last partitions of a fetch session, and their text: most Fetches leave them as they are."""

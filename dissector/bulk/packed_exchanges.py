@@ -1,4 +1,4 @@
-"""Exchanges for tables, many at once: both messages as JSON, with bytes in place of records, and the records.
+"""Exchanges for tables, many at once: both messages as JSON, with bytes of records or their heads, and the records.
 
 Invariant: what is given of a row is what its `Exchange` has (a property test). A row that needs a careful look is left
 out: one with a finding of its own that is not about its error codes or the lack of a response, or with a message that
@@ -21,6 +21,7 @@ from dissector.core.store import Store
 from dissector.exchange.decoder import ExchangeDecoder
 from dissector.index.indexer import Indexer
 from dissector.protocol.embedded.topics import CLUSTER_METADATA, CLUSTER_METADATA_ID
+from dissector.protocol.kernel.json_messages import RecordsForm
 
 MOST_SESSIONS: Final = 8 << 20
 """Bytes of the partitions of fetch sessions that are in memory at once, unless one row has more."""
@@ -48,14 +49,14 @@ class PackedBodies(NamedTuple):
 
 
 class PackedExchanges:
-    """The exchanges of one capture."""
+    """The exchanges of one capture; `kept` says whether messages have the bytes of their records."""
 
     def __init__(
-        self, indexer: Indexer, store: Store, decoder: ExchangeDecoder, is_ended: Callable[[int], bool]
+        self, indexer: Indexer, store: Store, decoder: ExchangeDecoder, is_ended: Callable[[int], bool], *, kept: bool
     ) -> None:
         self._indexer = indexer
         self._lone = LoneRequests(indexer, is_ended)
-        self._bodies = JsonBodies(indexer, store, decoder, packs_records=True)
+        self._bodies = JsonBodies(indexer, store, decoder, RecordsForm.PACKED if kept else RecordsForm.HEADS)
         self._error_findings = ErrorFindings(indexer, decoder)
         self._records = RecordsOfRows(self._bodies.columns)
 

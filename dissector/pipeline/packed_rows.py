@@ -44,16 +44,18 @@ class Made(NamedTuple):
 
 
 class WholeRowBuilder:
-    """Builds the rows of the exchanges of one partition."""
+    """Builds the rows of the exchanges of one partition; `keeps_records` says whether contents of records are kept, or
+    their digests."""
 
-    def __init__(self, capture: Capture, origins: Origins, names: ConnectionNames) -> None:
+    def __init__(self, capture: Capture, origins: Origins, names: ConnectionNames, *, keeps_records: bool) -> None:
         self._capture = capture
         self._origins = origins
         self._names = names
+        self._keeps_records = keeps_records
 
     def rows(self, rows: Int64) -> Iterator[Made]:
         """Yield the rows of those exchanges in some rows of the capture that need no careful look, some at a time."""
-        for whole in self._capture.messages.packed_exchanges(rows):
+        for whole in self._capture.messages.packed_exchanges(rows, kept=self._keeps_records):
             if not len(whole.rows):
                 continue
             info = self._capture.messages.info(whole.rows, with_marks=False)
@@ -157,29 +159,29 @@ class WholeRowBuilder:
                 pieces.append(kept(carried))
                 count += len(carried.records.offset)
             if count >= RECORDS_TOGETHER:
-                refused += _add_carried(pieces, where, found)
+                refused += self._add_carried(pieces, where, found)
                 pieces, count = [], 0
         if pieces:
-            refused += _add_carried(pieces, where, found)
+            refused += self._add_carried(pieces, where, found)
         return found, np.concatenate(refused)
 
-
-def _add_carried(pieces: Sequence[CarriedColumns], where: Columns, found: list[CarriedRows]) -> list[Int64]:
-    """Add the rows of pieces. Return the places of rows that need a careful look."""
-    carried = joined(pieces)
-    is_batch = carried.is_batch
-    try:
-        of_batches, of_records = batch_columns(carried, is_batch), record_columns(carried)
-    except pa.ArrowInvalid:  # the name of a header is no UTF-8
-        if len(pieces) == 1:
-            return [carried.row]
-        return [row for piece in pieces for row in _add_carried([piece], where, found)]
-    for table, row, columns in (
-        ("batches", carried.row[is_batch], of_batches),
-        ("records", carried.row[carried.records.entry], of_records),
-    ):
-        found.append((table, row, {name: each.take(row) for name, each in where.items()} | columns))
-    return []
+    def _add_carried(self, pieces: Sequence[CarriedColumns], where: Columns, found: list[CarriedRows]) -> list[Int64]:
+        """Add the rows of pieces. Return the places of rows that need a careful look."""
+        carried = joined(pieces)
+        is_batch = carried.is_batch
+        try:
+            of_batches = batch_columns(carried, is_batch)
+            of_records = record_columns(carried, keeps_contents=self._keeps_records)
+        except pa.ArrowInvalid:  # the name of a header is no UTF-8
+            if len(pieces) == 1:
+                return [carried.row]
+            return [row for piece in pieces for row in self._add_carried([piece], where, found)]
+        for table, row, columns in (
+            ("batches", carried.row[is_batch], of_batches),
+            ("records", carried.row[carried.records.entry], of_records),
+        ):
+            found.append((table, row, {name: each.take(row) for name, each in where.items()} | columns))
+        return []
 
 
 def _findings(whole: PackedRows) -> list[tuple[int, int, Finding]]:
