@@ -15,9 +15,9 @@ import numpy as np
 
 from dissector.bulk.body_columns import BodyColumns, Messages
 from dissector.bulk.field_keys import FieldKeys
+from dissector.bulk.lone_requests import REASONS, LoneRequests
 from dissector.core.arrays import Int64
 from dissector.core.finding import Finding
-from dissector.core.grouping import by_distinct
 from dissector.core.store import Store
 from dissector.exchange.decoder import ExchangeDecoder
 from dissector.exchange.finding_words import marked, with_words
@@ -41,7 +41,6 @@ from dissector.exchange.info_column import (
 )
 from dissector.exchange.metadata_fetches import has_damaged_metadata_log
 from dissector.exchange.model import Exchange
-from dissector.index.exchange_table import NO_FRAME, Flag
 from dissector.index.indexer import Indexer
 from dissector.protocol.codec.program import ColumnPlan, Part, Program
 from dissector.protocol.kernel.shredding import Shredded, numbered_rows
@@ -49,9 +48,8 @@ from dissector.protocol.records.counting import codec_names, count_at
 from dissector.protocol.schema.api_keys import ApiKey
 
 MOST_TEXTS: Final = 1 << 15
-_NOT_EXPECTED, _CLOSED, _MISSING, _RESPONSES = range(4)
-"""Numbers in place of a response: none is sent, the connection was closed before, none was captured; and the first one
-that stands for a response."""
+_RESPONSES: Final = REASONS
+"""The first number that stands for a response: those before it are reasons why there is none."""
 _RECORDS: Final = "records"
 _EPOCH: Final = "session_epoch"
 _FORGOTTEN: Final = "forgotten_topics_data"
@@ -75,7 +73,7 @@ class InfoTexts:
     ) -> None:
         self._indexer = indexer
         self._decoder = decoder
-        self._is_ended = is_ended
+        self._lone = LoneRequests(indexer, is_ended)
         bodies = BodyColumns(indexer, store, show_secrets=decoder.shows_secrets)
         self._requests = FieldKeys(bodies, _in_request, _counted, is_request=True)
         self._responses = FieldKeys(bodies, _in_response, _counted, is_request=False)
@@ -87,14 +85,13 @@ class InfoTexts:
     def texts(self, rows: Int64, findings: Mapping[int, list[Finding]]) -> list[str | None]:
         """The texts of rows, ascending, with these cross-message findings of some, by place; None where a row needs a
         careful look."""
-        table = self._indexer.table
         asked_records = _Records(len(rows))
         asked = self._requests.numbers(rows, asked_records.add)
         answered_records = _Records(len(rows))
         answered = self._responses.numbers(rows, answered_records.add) + _RESPONSES
         answered[answered == _RESPONSES] = -1
-        missing = np.flatnonzero((table.response.values[rows] == NO_FRAME) & (asked > 0))
-        answered[missing] = self._why_missing(rows[missing])
+        missing = np.flatnonzero(self._lone.lack_response(rows) & (asked > 0))
+        answered[missing] = self._lone.reasons(rows[missing])
         pairs = np.where((asked > 0) & (answered >= 0), asked << 32 | answered, -1)
         self._decode_pairs(rows, pairs)
         counts, codecs = _shown_records(asked_records, answered_records)
@@ -123,13 +120,6 @@ class InfoTexts:
             if words is not None and found[at] is not None:
                 found[at] = _with_marks(found[at], tuple(words.findings), tuple(marks))
         return list(found.tolist())
-
-    def _why_missing(self, rows: Int64) -> Int64:
-        """What stands for the response of rows that have none."""
-        table = self._indexer.table
-        is_ended = by_distinct(table.connection.values[rows], self._is_ended, np.bool_)
-        is_expected = (table.flags.values[rows] & Flag.NO_RESPONSE_EXPECTED) == 0
-        return np.where(is_expected, np.where(is_ended, _CLOSED, _MISSING), _NOT_EXPECTED)
 
     def _text(self, pair: int, count: int, codecs: int, session: str = "") -> str | None:
         """The text of a row; None where it needs a careful look."""

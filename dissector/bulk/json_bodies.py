@@ -34,6 +34,7 @@ from dissector.protocol.kernel.json_messages import (
     JsonMessages,
     NamedTopics,
     Outcome,
+    RecordsForm,
     Sections,
     Written,
     compressed_sections,
@@ -57,19 +58,21 @@ _RECORDS: Final = "records"
 
 
 class JsonBodies:
-    """Messages of one capture. `packs_records` leaves bytes in place of their records, as `tables.packing` does."""
+    """Messages of one capture, with their records in a `form`."""
 
     def __init__(
-        self, indexer: Indexer, store: Store, decoder: ExchangeDecoder, *, packs_records: bool = False
+        self, indexer: Indexer, store: Store, decoder: ExchangeDecoder, form: RecordsForm = RecordsForm.DECODED
     ) -> None:
         self._indexer = indexer
         self._decoder = decoder
         self.columns = BodyColumns(indexer, store, show_secrets=decoder.shows_secrets)
-        self._messages = JsonMessages(packs_records=packs_records, shows_secrets=decoder.shows_secrets)
+        self._messages = JsonMessages(form=form, shows_secrets=decoder.shows_secrets)
         self._arena = Arena()
         self._plain = DecompressedSections()
         self._fields = FieldTexts(
-            indexer.conversation_state.common, packs_records=packs_records, shows_secrets=decoder.shows_secrets
+            indexer.conversation_state.common,
+            packs_records=form != RecordsForm.DECODED,
+            shows_secrets=decoder.shows_secrets,
         )
         self._session: tuple[dict[str, list[int]] | None, bytes] = None, b""
         """The last partitions of a fetch session, and their text: most Fetches leave them as they are."""
@@ -89,7 +92,7 @@ class JsonBodies:
 
     def written(self, rows: Int64) -> "tuple[WrittenSide, WrittenSide]":
         """Write the requests and the responses of rows of the index, ascending, of one step, in place of those
-        that were written before. `have_both` says which rows have both."""
+        that were written before. `are_whole` says which rows have what they should."""
         self._decoder.update_conversation_state()
         names = dict(self._indexer.conversation_state.topic_names)
         if names != self._names:
@@ -107,7 +110,7 @@ class JsonBodies:
         return [requests.part(self._messages.text, at, cut=1), TextPart.some(at, sessions)]
 
     def responses(self, responses: "WrittenSide", at: Int64) -> "TextPart":
-        """The responses of some of the rows that were written, by their places."""
+        """The responses of some of the rows that were written, by their places; empty where there is none."""
         return responses.part(self._messages.text, at)
 
     def pieces(self, parts: "list[TextPart]") -> tuple[list[memoryview], Int64]:
@@ -288,10 +291,11 @@ class WrittenSide(NamedTuple):
         return TextPart(text.ctypes.data + self.starts[at], np.maximum(self.sizes[at] - cut, 0), text)
 
 
-def have_both(requests: WrittenSide, responses: WrittenSide) -> Bool:
-    """Return which rows have both messages, and no records of what damage made of the metadata log: they may be masked,
-    and are not searched for secrets here."""
-    return (requests.sizes > 0) & (responses.sizes > 0) & ~(requests.has_damaged_log | responses.has_damaged_log)
+def are_whole(requests: WrittenSide, responses: WrittenSide, lack_response: Bool) -> Bool:
+    """Return which rows have all messages that they should have, and no records of what damage made of the metadata
+    log: they may be masked, and are not searched for secrets here."""
+    is_there = (requests.sizes > 0) & ((responses.sizes > 0) | lack_response)
+    return is_there & ~(requests.has_damaged_log | responses.has_damaged_log)
 
 
 class TextPart(NamedTuple):

@@ -3,10 +3,10 @@
 The kernel writes both messages from their bytes; what the row has besides comes from columns of the index.
 
 Invariant: a line is that of `to_json` (a property test); empty where a row has to be decoded, as the kernel leaves a
-message to Python, or there is no response, or a finding of its own that is not about its error codes.
+message to Python, or has a finding of its own that is not about its error codes or the lack of a response.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from functools import cache, lru_cache
 from typing import Final, NamedTuple
 
@@ -14,7 +14,8 @@ import numpy as np
 
 from dissector.bulk.cell_lines import CellColumn, cell_lines
 from dissector.bulk.error_findings import ErrorFindings
-from dissector.bulk.json_bodies import JsonBodies, TextPart, have_both
+from dissector.bulk.json_bodies import JsonBodies, TextPart, are_whole
+from dissector.bulk.lone_requests import LoneRequests
 from dissector.core.arrays import Int64
 from dissector.core.finding import Finding
 from dissector.core.json_text import dumps
@@ -23,6 +24,7 @@ from dissector.exchange.decoder import ExchangeDecoder
 from dissector.exchange.listing import EMPTY, NUMBER, TEXT, Cells, Listing
 from dissector.exchange.row_field import Value
 from dissector.exchange.row_fields import row_fields
+from dissector.exchange.silence_causes import without_repetition
 from dissector.exchange.to_json import finding_object, tls_object
 from dissector.index.indexer import Indexer
 
@@ -68,9 +70,12 @@ class JsonText(NamedTuple):
 class JsonLines:
     """The lines of one capture."""
 
-    def __init__(self, indexer: Indexer, store: Store, decoder: ExchangeDecoder) -> None:
+    def __init__(
+        self, indexer: Indexer, store: Store, decoder: ExchangeDecoder, is_ended: Callable[[int], bool]
+    ) -> None:
         self._indexer = indexer
         self._decoder = decoder
+        self._lone = LoneRequests(indexer, is_ended)
         self._bodies = JsonBodies(indexer, store, decoder)
         self._bodies.make_programs()
         self._listing = Listing(indexer, decoder)
@@ -86,15 +91,18 @@ class JsonLines:
         """The lines of rows of the index, ascending, of one step; with these cross-message findings of some, by place.
         The first row of the index and its first connection have these numbers, from 0, in the capture."""
         requests, responses = self._bodies.written(rows)
-        is_there = have_both(requests, responses)
-        findings = self._findings(rows, np.where(is_there, responses.errors, 0), marks)
+        lack_response = self._lone.lack_response(rows)
+        is_there = are_whole(requests, responses, lack_response)
+        lone = np.flatnonzero(is_there & lack_response)
+        findings = self._findings(rows, np.where(is_there, responses.errors, 0), lone, marks)
         is_there[[place for place, text in findings.items() if text is None]] = False
         at = np.flatnonzero(is_there)
         others = {place: text for place, text in findings.items() if text is not None and is_there[place]}
         pieces, sizes = self._bodies.pieces([
             self._heads(rows[at], first_number, first_connection),
             *self._bodies.requests(rows, requests, at), TextPart.constant(_BETWEEN, len(at)),
-            self._bodies.responses(responses, at), TextPart.some(at, others, _NO_FINDINGS),
+            self._bodies.responses(responses, at), TextPart.some(at, dict.fromkeys(lone.tolist(), _NULL)),
+            TextPart.some(at, others, _NO_FINDINGS),
         ])  # fmt: skip
         ends = np.zeros(len(rows), np.int64)
         ends[at] = sizes
@@ -117,13 +125,19 @@ class JsonLines:
         members = [dumps(each)[1:-1] + b"," if each else b"" for each in objects]
         return CellColumn(b",", which, np.full(len(rows), TEXT, np.uint8), members)
 
-    def _findings(self, rows: Int64, errors: Int64, marks: Mapping[int, list[Finding]]) -> dict[int, bytes | None]:
+    def _findings(
+        self, rows: Int64, errors: Int64, lone: Int64, marks: Mapping[int, list[Finding]]
+    ) -> dict[int, bytes | None]:
         """What of lines is behind their messages, by place, for those that have findings: the one that the error codes
-        of a response make, then those that only several messages show. None where there are others."""
+        of a response make, or that `lone` requests have, then those that only several messages show. None where there
+        are others."""
         found: dict[int, bytes | None] = {at: _findings_text(tuple(marked)) for at, marked in marks.items()}
         for at in np.flatnonzero(errors).tolist():
             error = self._error_findings.of(int(rows[at]), int(errors[at]))
             found[at] = None if error is None else _findings_text((error, *marks.get(at, ())))
+        for at, finding in zip(lone.tolist(), self._lone.findings(rows[lone]), strict=True):
+            marked = marks.get(at, [])
+            found[at] = _findings_text((*without_repetition([finding], marked), *marked))
         return found
 
 

@@ -1,8 +1,8 @@
-"""Exchanges for tables, many at once: both messages as JSON, with bytes in place of records, and the records.
+"""Exchanges for tables, many at once: both messages as JSON, with bytes of records or their heads, and the records.
 
 Invariant: what is given of a row is what its `Exchange` has (a property test). A row that needs a careful look is left
-out: one without a response, with a finding besides that of its error code, or with a message that the kernel leaves
-to Python.
+out: one with a finding of its own that is not about its error codes or the lack of a response, or with a message that
+the kernel leaves to Python.
 """
 
 from collections.abc import Callable, Iterator
@@ -11,7 +11,8 @@ from typing import Final, NamedTuple
 import numpy as np
 
 from dissector.bulk.error_findings import ErrorFindings
-from dissector.bulk.json_bodies import JsonBodies, TextPart, have_both
+from dissector.bulk.json_bodies import JsonBodies, TextPart, are_whole
+from dissector.bulk.lone_requests import LoneRequests
 from dissector.bulk.record_columns import CarriedColumns, RecordsOfRows
 from dissector.core.arrays import Bool, Int64
 from dissector.core.finding import Finding
@@ -20,6 +21,7 @@ from dissector.core.store import Store
 from dissector.exchange.decoder import ExchangeDecoder
 from dissector.index.indexer import Indexer
 from dissector.protocol.embedded.topics import CLUSTER_METADATA, CLUSTER_METADATA_ID
+from dissector.protocol.kernel.json_messages import RecordsForm
 
 MOST_SESSIONS: Final = 8 << 20
 """Bytes of the partitions of fetch sessions that are in memory at once, unless one row has more."""
@@ -39,16 +41,22 @@ class PackedBodies(NamedTuple):
     at: Int64
     requests: Texts
     responses: Texts
+    """Empty where there is none."""
+    lone: list[tuple[int, Finding]]
+    """Of each one without a response: its place among the others, and the finding about that."""
     errors: list[tuple[int, int, Finding]]
     """Of each one with an error: its place among the others, the error code, and the finding about that."""
 
 
 class PackedExchanges:
-    """The exchanges of one capture."""
+    """The exchanges of one capture; `kept` says whether messages have the bytes of their records."""
 
-    def __init__(self, indexer: Indexer, store: Store, decoder: ExchangeDecoder) -> None:
+    def __init__(
+        self, indexer: Indexer, store: Store, decoder: ExchangeDecoder, is_ended: Callable[[int], bool], *, kept: bool
+    ) -> None:
         self._indexer = indexer
-        self._bodies = JsonBodies(indexer, store, decoder, packs_records=True)
+        self._lone = LoneRequests(indexer, is_ended)
+        self._bodies = JsonBodies(indexer, store, decoder, RecordsForm.PACKED if kept else RecordsForm.HEADS)
         self._error_findings = ErrorFindings(indexer, decoder)
         self._records = RecordsOfRows(self._bodies.columns)
 
@@ -60,7 +68,8 @@ class PackedExchanges:
         """Yield rows of one step, ascending, and their messages: all together, unless the partitions of their fetch
         sessions, which few bytes stand for, are too many."""
         requests, responses = self._bodies.written(rows)
-        is_whole = have_both(requests, responses)
+        lack_response = self._lone.lack_response(rows)
+        is_whole = are_whole(requests, responses, lack_response)
         found: dict[int, Finding] = {}
         for place in np.flatnonzero(is_whole & (responses.errors != 0)).tolist():
             finding = self._error_findings.of(int(rows[place]), int(responses.errors[place]))
@@ -82,7 +91,9 @@ class PackedExchanges:
         response, response_sizes = self._bodies.joined([self._bodies.responses(responses, at)])
         codes = responses.codes
         errors = [(int(np.searchsorted(at, place)), int(codes[place]), each) for place, each in found.items()]
-        yield rows, PackedBodies(at, Texts(request, request_sizes), Texts(response, response_sizes), errors)
+        places = np.flatnonzero(lack_response[at])
+        lone = list(zip(places.tolist(), self._lone.findings(rows[at[places]]), strict=True))
+        yield rows, PackedBodies(at, Texts(request, request_sizes), Texts(response, response_sizes), lone, errors)
 
     def may_read_records(self, rows: Int64) -> Bool:
         """Which rows of the index may be read by `records`: `RecordsOfRows.may_read`."""

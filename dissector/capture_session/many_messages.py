@@ -66,13 +66,20 @@ class ManyMessages:
     def _json(self) -> "JsonLines":
         from dissector.bulk.json_lines import JsonLines
 
-        return JsonLines(self._indexer, self._pipeline.store, self._decoder)
+        return JsonLines(self._indexer, self._pipeline.store, self._decoder, self._is_ended)
+
+    def _packed(self, *, kept: bool) -> "PackedExchanges":
+        from dissector.bulk.packed_exchanges import PackedExchanges
+
+        return PackedExchanges(self._indexer, self._pipeline.store, self._decoder, self._is_ended, kept=kept)
 
     @cached_property
     def _whole(self) -> "PackedExchanges":
-        from dissector.bulk.packed_exchanges import PackedExchanges
+        return self._packed(kept=True)
 
-        return PackedExchanges(self._indexer, self._pipeline.store, self._decoder)
+    @cached_property
+    def _without_records(self) -> "PackedExchanges":
+        return self._packed(kept=False)
 
     @cached_property
     def _texts(self) -> "TextReader":
@@ -148,11 +155,13 @@ class ManyMessages:
         for some in self._json.steps(np.asarray(indexed, np.int64)):
             yield self._json.lines(some, self._rows.entries, self._rows.files, self._cross_message(some))
 
-    def packed_exchanges(self, rows: range | Int64) -> Iterator[PackedRows]:
-        """Rows for tables, some at a time; entries of files, and rows that have to be decoded, are in none."""
+    def packed_exchanges(self, rows: range | Int64, *, kept: bool = True) -> Iterator[PackedRows]:
+        """Rows for tables, some at a time; entries of files, and rows that have to be decoded, are in none. `kept` says
+        whether their messages have the bytes of records."""
         _, indexed = self._rows.split(rows)
-        for some in self._whole.steps(np.asarray(indexed, np.int64)):
-            for part, found in self._whole.bodies(some):
+        packed = self._whole if kept else self._without_records
+        for some in packed.steps(np.asarray(indexed, np.int64)):
+            for part, found in packed.bodies(some):
                 whole = part[found.at]
                 yield PackedRows(self._rows.capture_rows(whole), found, self._cross_message(whole))
 

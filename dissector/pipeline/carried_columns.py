@@ -12,6 +12,7 @@ from dissector.analysis.records import NO_SEQUENCE, SEQUENCES
 from dissector.bulk.record_columns import CarriedColumns
 from dissector.core.arrays import Bool, Int64
 from dissector.core.gathering import gathered
+from dissector.pipeline import record_rows
 from dissector.protocol.records.batch import CONTROL, HEADER, LOG_APPEND_TIME, TRANSACTIONAL
 from dissector.protocol.records.columns import RecordColumns, column
 from dissector.protocol.records.compression import CODEC_MASK, CODECS
@@ -55,8 +56,9 @@ def _topics(carried: CarriedColumns, entries: Int64 | Bool) -> pa.Array:
     return chosen([topic or None for topic in carried.topics], carried.topic_number[entries].astype(np.int64))
 
 
-def record_columns(carried: CarriedColumns) -> Columns:
-    """The columns of records and of their batches. Raises `ArrowInvalid` if a header's name is not UTF-8."""
+def record_columns(carried: CarriedColumns, *, keeps_contents: bool = True) -> Columns:
+    """The columns of records and of their batches, with their contents or with digests of them. Raises `ArrowInvalid`
+    if a header's name is not UTF-8."""
     records, entries = carried.records, carried.records.entries
     batch = records.entry
 
@@ -65,14 +67,12 @@ def record_columns(carried: CarriedColumns) -> Columns:
 
     first = column(entries, "base_sequence")[batch]
     sequence = (first + records.offset - column(entries, "base_offset")[batch]) % SEQUENCES
-    count = len(records.offset)
     return {
         "topic": _topics(carried, batch),
         "partition": pa.array(carried.partition[batch], pa.int32()), "offset": _numbers(records.offset),
-        "timestamp_ms": _numbers(records.timestamp), "key": _contents(records.data, records.key, records.key_size),
-        "value": _contents(records.data, records.value, records.value_size), "key_size": _sizes(records.key_size),
-        "value_size": _sizes(records.value_size), "key_sha256": pa.nulls(count, pa.binary()),
-        "value_sha256": pa.nulls(count, pa.binary()), "headers": _headers(carried),
+        "timestamp_ms": _numbers(records.timestamp), **_keys_and_values(records, keeps_contents=keeps_contents),
+        "key_size": _sizes(records.key_size), "value_size": _sizes(records.value_size),
+        "headers": _headers(carried, keeps_contents=keeps_contents),
         "producer_id": of_batch("producer_id", pa.int64()), "producer_epoch": of_batch("producer_epoch", pa.int32()),
         "sequence": pa.array(np.where(first < 0, NO_SEQUENCE, sequence), pa.int32()),
         "codec": chosen(_CODECS, entries["attributes"][batch] & CODEC_MASK),
@@ -80,11 +80,25 @@ def record_columns(carried: CarriedColumns) -> Columns:
     }  # fmt: skip
 
 
-def _headers(carried: CarriedColumns) -> pa.Array:
+def _keys_and_values(records: RecordColumns, *, keeps_contents: bool) -> Columns:
+    """The columns of keys and values, or of their digests; the others are null."""
+    columns: Columns = {}
+    for name, starts, sizes in (("key", records.key, records.key_size), ("value", records.value, records.value_size)):
+        nothing, content = pa.nulls(len(sizes), pa.binary()), _contents(records.data, starts, sizes)
+        digests = nothing if keeps_contents else pa.array(record_rows.sha256(content.to_pylist()), pa.binary())
+        columns |= {name: content if keeps_contents else nothing, f"{name}_sha256": digests}
+    return columns
+
+
+def _headers(carried: CarriedColumns, *, keeps_contents: bool) -> pa.Array:
     records = carried.records
     ends = np.append(0, np.cumsum(records.headers)).astype(np.int32)
     names = _contents(records.data, records.header_key, records.header_key_size).cast(pa.string())
-    values = _contents(records.data, records.header_value, records.header_value_size)
+    values = (
+        _contents(records.data, records.header_value, records.header_value_size)
+        if keeps_contents
+        else pa.nulls(len(names), pa.binary())
+    )
     return pa.ListArray.from_arrays(ends, pa.StructArray.from_arrays([names, values], ["key", "value"]))
 
 

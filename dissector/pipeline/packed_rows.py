@@ -15,6 +15,7 @@ from dissector.bulk.record_columns import CarriedColumns
 from dissector.capture_session import Capture, PackedRows
 from dissector.core.arrays import Bool, Int64
 from dissector.core.finding import Finding
+from dissector.exchange.silence_causes import without_repetition
 from dissector.exchange.to_json import finding_object
 from dissector.pipeline import cell_json
 from dissector.pipeline.body_rows import body_columns
@@ -43,16 +44,18 @@ class Made(NamedTuple):
 
 
 class WholeRowBuilder:
-    """Builds the rows of the exchanges of one partition."""
+    """Builds the rows of the exchanges of one partition; `keeps_records` says whether contents of records are kept, or
+    their digests."""
 
-    def __init__(self, capture: Capture, origins: Origins, names: ConnectionNames) -> None:
+    def __init__(self, capture: Capture, origins: Origins, names: ConnectionNames, *, keeps_records: bool) -> None:
         self._capture = capture
         self._origins = origins
         self._names = names
+        self._keeps_records = keeps_records
 
     def rows(self, rows: Int64) -> Iterator[Made]:
         """Yield the rows of those exchanges in some rows of the capture that need no careful look, some at a time."""
-        for whole in self._capture.messages.packed_exchanges(rows):
+        for whole in self._capture.messages.packed_exchanges(rows, kept=self._keeps_records):
             if not len(whole.rows):
                 continue
             info = self._capture.messages.info(whole.rows, with_marks=False)
@@ -121,7 +124,8 @@ class WholeRowBuilder:
             "wait_ns": pa.array(columns.wait_ns, mask=~columns.has_latency),
             "response_transfer_ns": pa.array(columns.response_transfer_ns, mask=columns.response_size < 0),
             "response_packet": self._response_packets(whole.rows, columns.response_size < 0),
-            "request_size": pa.array(columns.request_size), "response_size": pa.array(columns.response_size),
+            "request_size": pa.array(columns.request_size),
+            "response_size": pa.array(columns.response_size, mask=columns.response_size < 0),
             "expected_response": pa.array(columns.expects_response),
             **number_columns(partial(self._capture.messages.numbers, whole.rows)),
             "errors": _errors(whole), "info": pa.array(info, pa.string()),
@@ -155,34 +159,35 @@ class WholeRowBuilder:
                 pieces.append(kept(carried))
                 count += len(carried.records.offset)
             if count >= RECORDS_TOGETHER:
-                refused += _add_carried(pieces, where, found)
+                refused += self._add_carried(pieces, where, found)
                 pieces, count = [], 0
         if pieces:
-            refused += _add_carried(pieces, where, found)
+            refused += self._add_carried(pieces, where, found)
         return found, np.concatenate(refused)
 
-
-def _add_carried(pieces: Sequence[CarriedColumns], where: Columns, found: list[CarriedRows]) -> list[Int64]:
-    """Add the rows of pieces. Return the places of rows that need a careful look."""
-    carried = joined(pieces)
-    is_batch = carried.is_batch
-    try:
-        of_batches, of_records = batch_columns(carried, is_batch), record_columns(carried)
-    except pa.ArrowInvalid:  # the name of a header is no UTF-8
-        if len(pieces) == 1:
-            return [carried.row]
-        return [row for piece in pieces for row in _add_carried([piece], where, found)]
-    for table, row, columns in (
-        ("batches", carried.row[is_batch], of_batches),
-        ("records", carried.row[carried.records.entry], of_records),
-    ):
-        found.append((table, row, {name: each.take(row) for name, each in where.items()} | columns))
-    return []
+    def _add_carried(self, pieces: Sequence[CarriedColumns], where: Columns, found: list[CarriedRows]) -> list[Int64]:
+        """Add the rows of pieces. Return the places of rows that need a careful look."""
+        carried = joined(pieces)
+        is_batch = carried.is_batch
+        try:
+            of_batches = batch_columns(carried, is_batch)
+            of_records = record_columns(carried, keeps_contents=self._keeps_records)
+        except pa.ArrowInvalid:  # the name of a header is no UTF-8
+            if len(pieces) == 1:
+                return [carried.row]
+            return [row for piece in pieces for row in self._add_carried([piece], where, found)]
+        for table, row, columns in (
+            ("batches", carried.row[is_batch], of_batches),
+            ("records", carried.row[carried.records.entry], of_records),
+        ):
+            found.append((table, row, {name: each.take(row) for name, each in where.items()} | columns))
+        return []
 
 
 def _findings(whole: PackedRows) -> list[tuple[int, int, Finding]]:
     """The findings of exchanges: the place of each one's exchange, and its number among the findings of that."""
     found: dict[int, list[Finding]] = {at: [error] for at, _, error in whole.bodies.errors}
+    found |= {at: without_repetition([finding], whole.marks.get(at, ())) for at, finding in whole.bodies.lone}
     for at, marks in whole.marks.items():
         found[at] = found.get(at, []) + marks
     return [(at, nth, finding) for at in sorted(found) for nth, finding in enumerate(found[at])]
@@ -207,9 +212,12 @@ def _errors(whole: PackedRows) -> pa.Array:
 
 
 def _texts(texts: Texts) -> pa.Array:
-    """Texts that are known to be ASCII."""
+    """Texts that are known to be ASCII; null for empty ones."""
     ends = np.append(0, np.cumsum(texts.sizes)).astype(np.int32)
-    return pa.StringArray.from_buffers(len(texts.sizes), pa.py_buffer(ends), pa.py_buffer(texts.data))
+    there = np.packbits(texts.sizes > 0, bitorder="little")
+    return pa.StringArray.from_buffers(
+        len(texts.sizes), pa.py_buffer(ends), pa.py_buffer(texts.data), pa.py_buffer(there)
+    )
 
 
 def _kept(columns: Columns, is_kept: Bool) -> Columns:

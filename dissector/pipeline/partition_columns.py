@@ -52,7 +52,7 @@ def partition_rows(capture: Capture, rows: Int64, exchanges: Columns) -> Partiti
     sent = read(rows, lists[0], _SENT_FIELDS, _ALONE, texts, is_request=True)
     received = read(rows, lists[1], _RECEIVED_FIELDS, (), texts, is_request=False)
     is_plain = np.array([bool(text) and text.isascii() and text.isprintable() for text in texts.values], np.bool_)
-    is_known = sent.is_read & received.is_read
+    is_known = sent.is_read & (received.is_read | (capture.index.numbers(rows).response_size < 0))
     for side in (sent, received):
         is_known[side.row[~_chosen_of(is_plain, side.topic, default=False)]] = False
     for numbers in sent.texts.values():

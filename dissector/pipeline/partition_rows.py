@@ -110,8 +110,10 @@ class RowBuilder:
     def rows_of(self, chosen: Int64) -> Iterator[TableRow]:
         """Yield the table and the row of everything in some rows of the capture, ascending."""
         is_left = np.ones(len(chosen), np.bool_)
-        if self._options.records and not self._options.frames:
-            for made in WholeRowBuilder(self._capture, self._origins, self._names).rows(chosen):
+        if not self._options.frames:
+            keeps_records = self._options.records
+            builder = WholeRowBuilder(self._capture, self._origins, self._names, keeps_records=keeps_records)
+            for made in builder.rows(chosen):
                 is_left[np.searchsorted(chosen, made.rows)] = False
                 yield from self._connections()
                 yield from made.tables

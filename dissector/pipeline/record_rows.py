@@ -66,7 +66,7 @@ def _contents(batches: Sequence[CarriedRecords]) -> RecordColumns:
 def _digests(batches: Sequence[CarriedRecords]) -> RecordColumns:
     columns, keys, values, headers = _columns(batches)
     header_names = [[(header.key, None) for header in of_record] for of_record in headers]
-    return columns | {"key_sha256": _sha256(keys), "value_sha256": _sha256(values), "headers": header_names}
+    return columns | {"key_sha256": sha256(keys), "value_sha256": sha256(values), "headers": header_names}
 
 
 def _columns(
@@ -91,5 +91,6 @@ def _sizes(contents: Contents) -> list[int | None]:
     return [None if content is None else len(content) for content in contents]
 
 
-def _sha256(contents: Contents) -> list[bytes | None]:
+def sha256(contents: Contents) -> list[bytes | None]:
+    """Return the digest of each content; None where there is none."""
     return [None if content is None else hashlib.sha256(content).digest() for content in contents]

@@ -15,12 +15,14 @@ from dissector.core.arrays import Int64
 from dissector.pipeline import packed_rows
 from dissector.pipeline.carried_columns import Columns, record_columns
 from dissector.pipeline.packed_rows import Made, WholeRowBuilder
+from dissector.pipeline.partition_rows import WriteOptions
 from dissector.protocol.records.from_json import records_bytes
 from dissector.tables.arrow_types import arrow_schema
 from dissector.tables.schemas import BY_NAME, FACT_TABLES
 from tests.conftest import PCAPS, some_of
-from tests.pipeline.without_spark import tables
+from tests.pipeline.without_spark import KEPT, tables
 
+DIGESTS: Final = WriteOptions(records=False)
 NO_OPERATION: Final = "01140000"
 """A NoOpRecord of the metadata log, as hex."""
 
@@ -35,7 +37,7 @@ def as_written(table: str, rows: list[dict[str, object]]) -> Counter[str]:
     return Counter(map(repr, written.to_pylist()))
 
 
-def assert_same(files: list[Path], parts: int, monkeypatch: pytest.MonkeyPatch) -> int:
+def assert_same(files: list[Path], parts: int, monkeypatch: pytest.MonkeyPatch, options: WriteOptions = KEPT) -> int:
     """Compare both ways; return how many rows came by columns."""
     by_columns = 0
     make = WholeRowBuilder.rows
@@ -47,9 +49,9 @@ def assert_same(files: list[Path], parts: int, monkeypatch: pytest.MonkeyPatch) 
             yield made
 
     monkeypatch.setattr(WholeRowBuilder, "rows", counted)
-    found = tables(files, parts=parts)
+    found = tables(files, parts=parts, options=options)
     monkeypatch.setattr(WholeRowBuilder, "rows", none_of)
-    expected = tables(files, parts=parts)
+    expected = tables(files, parts=parts, options=options)
     for table in FACT_TABLES:
         assert as_written(table, found[table]) == as_written(table, expected[table]), table
     return by_columns
@@ -62,10 +64,19 @@ def test_rows_of_a_capture(bundled: Path, parts: int, monkeypatch: pytest.Monkey
 
 
 @pytest.mark.slow
-def test_most_rows_come_by_columns(monkeypatch: pytest.MonkeyPatch) -> None:
-    path = PCAPS / "librdkafka-pipelined.pcapng"
-    by_columns = assert_same([path], 1, monkeypatch)
-    assert by_columns > 0.8 * len(tables([path])["exchanges"])
+@pytest.mark.parametrize("parts", some_of([1, 3], 1))
+def test_rows_with_digests_of_records(bundled: Path, parts: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert_same([bundled], parts, monkeypatch, DIGESTS)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["librdkafka-pipelined", "librdkafka-acks0"])
+def test_most_rows_come_by_columns(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = PCAPS / f"{name}.pcapng"
+    for options in (KEPT, DIGESTS):
+        by_columns = assert_same([path], 1, monkeypatch, options)
+        assert by_columns > 0.8 * len(tables([path])["exchanges"])
+        monkeypatch.undo()
 
 
 @pytest.mark.slow
@@ -75,12 +86,12 @@ def test_records_that_columns_cannot_hold_are_made_one_by_one_and_no_others(monk
     monkeypatch.undo()
     refused: set[int] = set()
 
-    def refusing(carried: CarriedColumns) -> Columns:
+    def refusing(carried: CarriedColumns, *, keeps_contents: bool) -> Columns:
         if not refused:
             refused.add(int(carried.row[-1]))
         if refused & set(carried.row.tolist()):
             raise pa.ArrowInvalid
-        return record_columns(carried)
+        return record_columns(carried, keeps_contents=keeps_contents)
 
     monkeypatch.setattr(packed_rows, "record_columns", refusing)
     assert whole / 2 < assert_same([path], 1, monkeypatch) < whole

@@ -9,6 +9,7 @@
 
 /* What becomes of a message. FULL is not seen in Python. */
 enum { OUTCOME, FULL };
+enum { RECORDS_FORM };
 
 typedef struct {
   uint8_t *data;
@@ -39,6 +40,7 @@ int write_records(JsonOut *out, const uint8_t *data, int64_t size, JsonRecords *
 
 /* Writes the bytes of a `records` field, and the sizes of its batches. Returns WRITTEN, CAREFUL or FULL. */
 int write_packed_records(JsonOut *out, const uint8_t *data, int64_t size, JsonRecords *found);
+int write_heads(JsonOut *out, const uint8_t *data, int64_t size, JsonRecords *found);
 
 static inline int room(const JsonOut *out, int64_t size) {
   return size <= out->capacity - out->at;

@@ -148,7 +148,7 @@ int64_t most_records;
 int64_t packed_ratio; /* times its size that a section may become without being counted: */
 int64_t expanded;     /* bytes that sections of the messages that were written became beyond that */
 const KernelSecretMarks *secrets; /* messages with records that may hold one are for Python; NULL if none are */
-int64_t packs_records; /* whether `records` fields are packed: their bytes in place of their records */
+int64_t records_form; /* as `RecordsForm` */
 KernelJsonHole *holes;
 int64_t hole_capacity;
 int64_t hole_count; /* of those that are filled */
@@ -167,15 +167,30 @@ class _JsonCall(ctypes.Structure):
     _fields_ = structure_fields(JSON)
 
 
+class RecordsForm(IntEnum):
+    """What is written of a `records` field."""
+
+    DECODED = 0
+    """Its records."""
+    PACKED = 1
+    """Its bytes in place of its records, as `tables.packing` packs it."""
+    HEADS = 2
+    """The headers of its batches alone."""
+
+
 class JsonMessages:
-    """The text of some messages, and the memory for it. `packs_records` leaves bytes in place of records, as
-    `tables.packing` does. Messages with records that may hold a secret are for Python, unless it `shows_secrets`."""
+    """The text of some messages, and the memory for it. Messages with records that may hold a secret are for Python,
+    unless it `shows_secrets`."""
 
     def __init__(
-        self, bounds: limits.Limits = limits.DEFAULT, *, packs_records: bool = False, shows_secrets: bool = False
+        self,
+        bounds: limits.Limits = limits.DEFAULT,
+        *,
+        form: RecordsForm = RecordsForm.DECODED,
+        shows_secrets: bool = False,
     ) -> None:
         self._bounds = bounds
-        self._packs_records = packs_records
+        self._form = form
         self._secrets = None if shows_secrets else secret_marks().address
         self.text: UInt8 = np.empty(FEW_BYTES, np.uint8)
         self._filled = 0
@@ -286,7 +301,7 @@ class JsonMessages:
             found.addresses.ctypes.data if sections is not None else None, found.sizes.ctypes.data,
             self._scratch.ctypes.data, len(self._scratch) if RUN.has_room else 0, self._bounds.packed_size,
             self._bounds.packed_records, self._bounds.frame_records, self._bounds.packed_ratio, 0, self._secrets,
-            self._packs_records, self._holes.ctypes.data, len(self._holes), 0,
+            self._form, self._holes.ctypes.data, len(self._holes), 0,
             self.text.ctypes.data + self._filled,
             len(self.text) - self._filled,
             written.ends.ctypes.data, written.outcomes.ctypes.data, written.reports.ctypes.data,

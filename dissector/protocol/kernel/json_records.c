@@ -286,6 +286,28 @@ int write_packed_records(JsonOut *out, const uint8_t *data, int64_t size, JsonRe
   return TEXT("}");
 }
 
+/* The headers of a field's batches, for tables that keep no records. What is no batch is for Python. */
+int write_heads(JsonOut *out, const uint8_t *data, int64_t size, JsonRecords *found) {
+  int64_t next = size;
+  if (may_hold(found, data, size)) return CAREFUL;
+  TRY(TEXT("{\"size\":"));
+  TRY(write_int(out, size));
+  TRY(TEXT(",\"batches\":["));
+  for (int64_t at = 0; at < size; at = next) {
+    if (entry_at(data, at, size, &next) != ENTRY_BATCH) return CAREFUL;
+    const uint8_t *batch = data + at;
+    int64_t attributes = be_int16(batch + ATTRIBUTES_AT);
+    if (attributes & CONTROL || !codecs[attributes & CODEC_MASK] || is_masked(batch + BATCH_HEADER, next - at - BATCH_HEADER))
+      return CAREFUL;
+    if (attributes & CODEC_MASK) found->is_compressed = 1;
+    if (at) TRY(TEXT(","));
+    TRY(write_head(out, batch, next - at));
+    out->at--; /* the comma behind the last number */
+    TRY(TEXT("}"));
+  }
+  return TEXT("]}");
+}
+
 /* Lists the compressed batches of the fields at `fields`, in their order: the field, the codec, the address and the size
  * of the section. Returns how many there are; those behind `capacity` are not listed. */
 KERNEL_API int64_t kernel_compressed_sections(const uint64_t *fields, const int64_t *sizes, int64_t count, int64_t capacity,

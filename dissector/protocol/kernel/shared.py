@@ -58,6 +58,7 @@ def header() -> str:
         "SCOPE": _numbered(scope, "SCOPE_") | {"SCOPE_NAMES": len(scope)},
         "SHRED_ERROR": _Module("protocol/kernel/shredding.py").members("ShredError"),
         "OUTCOME": messages.members("Outcome"),
+        "RECORDS_FORM": {f"RECORDS_{name}": n for name, n in messages.members("RecordsForm").items()},
         "CELL": _Module("exchange/listing.py").numbers("EMPTY", "NUMBER", "TEXT"),
         "RECORDS_ENTRY": entries.numbers("LOG_OVERHEAD", "SIZE_AT", "LEAST_RECORD"),
         "ENTRY_KIND": _numbered(records.names("KINDS"), "ENTRY_"),
