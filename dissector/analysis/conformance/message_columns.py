@@ -7,17 +7,18 @@ Invariants: what tests and numbers say is what decoding an exchange gives. What 
 and has no key.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
-from typing import Final
+from typing import Final, cast
 
 import numpy as np
 
 from dissector.analysis.conformance.batch_columns import LoneBatches, batches_in
 from dissector.analysis.conformance.declared_fields import TROUBLE, Reads, SideFields, is_set
-from dissector.analysis.conformance.events import NOWHERE, MessageEvent, MessagePlaces
+from dissector.analysis.conformance.events import NOWHERE, Computed, MessageEvent, MessagePlaces
 from dissector.analysis.records import NO_PRODUCER
 from dissector.bulk.body_numbers import OfBodies
+from dissector.bulk.body_texts import NO_TEXT
 from dissector.bulk.tested_fields import Test, TestedMessages
 from dissector.capture_session import Capture
 from dissector.core.arrays import Bool, Int64
@@ -36,6 +37,7 @@ class MessageColumns:
     def __init__(self, capture: Capture) -> None:
         self._unmasked = capture.unmasked()
         self._ends = capture.connections.ends
+        self._client_id = capture.index.client_id
         found = capture.index.numbers(np.arange(len(capture)))
         self.rows: Int64 = np.flatnonzero(found.is_exchange)
         """The rows of the exchanges."""
@@ -52,6 +54,16 @@ class MessageColumns:
         self.exchange[self.places.response[has_response]] = np.flatnonzero(has_response)
         self.is_request[self.places.request[has_request]] = True
         self._keys: dict[object, Int64] = {}
+        self._texts = ValueNumbers[str]()
+        self.empty_text = self._texts.of("")
+        """The number of the text without a character."""
+        self._computed: dict[Callable[[MessageColumns], object], object] = {}
+
+    def once(self, compute: "Callable[[MessageColumns], Computed]") -> Computed:
+        """What a function gives for this capture: computed for the first rule that asks, kept for the others."""
+        if compute not in self._computed:
+            self._computed[compute] = compute(self)
+        return cast(Computed, self._computed[compute])
 
     @cached_property
     def is_response(self) -> Bool:
@@ -65,12 +77,32 @@ class MessageColumns:
         return self.found.connection[self.exchange]
 
     @cached_property
+    def time_ns(self) -> Int64:
+        """Of each message."""
+        found = self.found
+        return np.where(self.is_request, found.request_time_ns[self.exchange], found.response_time_ns[self.exchange])
+
+    @cached_property
+    def server(self) -> Int64:
+        """By exchange, a number for its broker's address."""
+        return self._numbered_ends(lambda connection: self._ends(connection)[1])
+
+    def request_ids(self, exchange: int) -> tuple[str, int, int]:
+        """Client id, API key and correlation id of the request of an exchange, whose header is plain."""
+        found = self.found
+        client_id = self._client_id(int(found.client_id[exchange]))
+        return str(client_id), int(found.api_key[exchange]), int(found.correlation_id[exchange])
+
+    @cached_property
     def host(self) -> Int64:
         """By exchange, a number for its client's host."""
+        return self._numbered_ends(lambda connection: self._ends(connection)[0].rpartition(":")[0])
+
+    def _numbered_ends(self, end: Callable[[int], str]) -> Int64:
+        """By exchange, a number for an end of its connection."""
         connections, which = np.unique(self.found.connection, return_inverse=True)
-        hosts = ValueNumbers[str]()
-        numbers = [hosts.of(self._ends(connection)[0].rpartition(":")[0]) for connection in connections.tolist()]
-        return np.array(numbers, np.int64)[which]
+        ends = ValueNumbers[str]()
+        return np.array([ends.of(end(connection)) for connection in connections.tolist()], np.int64)[which]
 
     def of(self, apis: Iterable[str]) -> Bool:
         """Which exchanges are of some APIs, or of any for none."""
@@ -193,6 +225,23 @@ class MessageColumns:
                 of_bodies.values[at] = value if isinstance(value, int) else 0
         places = self.exchange
         return {name: OfBodies(each.values[places], each.is_there[places]) for name, each in found.items()}
+
+    def texts(self, apis: Iterable[str], names: Sequence[str], *, side: str) -> dict[str, Int64]:
+        """Numbers for texts that stand alone in the bodies of one side, by name, for both messages of each exchange:
+        ``(m,)``; `NO_TEXT` where there is none. Where columns can't read a body, it is decoded."""
+        is_request = side == REQUEST
+        chosen = np.flatnonzero(self.of(apis) & (self.has_request if is_request else self.is_answered))
+        found = {name: np.full(len(self.rows), NO_TEXT) for name in names}
+        read = self._unmasked.messages.lone_texts(self.rows[chosen], names, self._texts, is_request=is_request)
+        for name, numbers in read.items():
+            found[name][chosen] = numbers
+        careful = chosen[~(self.is_request_plain if is_request else self.is_plain)[chosen]]
+        for at, exchange in zip(careful.tolist(), self.decoded(careful), strict=True):
+            event = MessageEvent.of(exchange, is_request=is_request)
+            for name, numbers in found.items():
+                value = event.body.get(name) if event.is_read else None
+                numbers[at] = self._texts.of(value) if isinstance(value, str) else NO_TEXT
+        return {name: each[self.exchange] for name, each in found.items()}
 
     @cached_property
     def batches(self) -> LoneBatches:
