@@ -248,13 +248,8 @@ class RefusedVersions(RuleMemory):
         return ()
 
     def closed(self, event: MessageEvent, causes: Sequence[Finding]) -> Iterator[Verdict]:
-        # Imported on use: few captures have a request on which its connection was closed.
-        from dissector.findings.detectors.closed_connections import RemovedVersion, SuspectVersion
-
-        codes = {each.explanation.code for each in (RemovedVersion, SuspectVersion)}
         for each in causes:
-            if each.code in codes:
-                yield Verdict(event, False, "", each.message)
+            yield Verdict(event, False, "", each.message)
 
 
 @RULES.response("offered-ranges", "KIP-35; ApiVersionsResponse.json", {"ApiVersions"}, side=RuleSide.BROKER,
