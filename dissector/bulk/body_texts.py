@@ -25,7 +25,6 @@ class BodyTexts:
 
     def __init__(self, bodies: BodyColumns) -> None:
         self._bodies = bodies
-        self._arena = Arena()
 
     def of(
         self, rows: Int64, names: Sequence[str], texts: ValueNumbers[str], *, is_request: bool
@@ -33,6 +32,7 @@ class BodyTexts:
         """The numbers of the fields with these names, of the requests of rows of the index, ascending, or of their
         responses, `(n,)` each: `NO_TEXT` where there is none. `texts` numbers them."""
         found = {name: np.full(len(rows), NO_TEXT) for name in names}
+        arena = Arena()  # for this call: what it grew to would stay
         for messages in self._bodies.messages(rows, is_request=is_request, in_columns=True):
             program = messages.program
             columns = [
@@ -43,7 +43,7 @@ class BodyTexts:
             if not columns:
                 continue
             wanted = program.wanted(values=[number for number, _ in columns])
-            for part in self._arena.shred(messages.frames, program, wanted, PREFIX):
+            for part in arena.shred(messages.frames, program, wanted, PREFIX):
                 for number, numbers in columns:
                     at = messages.at[part.first + part.column(number).rows.astype(np.int64)]
                     numbers[at] = texts_of(part, messages, number, {}, texts)

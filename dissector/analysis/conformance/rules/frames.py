@@ -161,7 +161,7 @@ class ResponseOrder(RuleMemory):
 
 def _offers(columns: MessageColumns, exchanges: Int64) -> tuple[Int64, dict[int, dict[int, tuple[int, int]]]]:
     """Number the offers of ApiVersions exchanges from 1, `(e,)`: 0 for what is none; and what is in each."""
-    keys = columns.keys(frozenset({"ApiVersions"}), SideFields(_OFFER, RESPONSE))[exchanges]
+    keys = columns.keys(frozenset({"ApiVersions"}), SideFields.of(_OFFER, RESPONSE))[exchanges]
     keys = np.where(keys == NO_KEY, -1 - exchanges, keys)
     _, first, which = np.unique(keys, return_index=True, return_inverse=True)
     order = np.argsort(first)
