@@ -133,7 +133,8 @@ class SessionLifetime(RuleMemory):
         limit_ns = np.minimum(lifetime.values[before], LONGEST_MS) * 1_000_000
         sent = columns.is_request & (before != NOTHING) & columns.messages_of(~columns.of(_LOGIN))
         is_late = sent & (columns.time_ns - columns.time_ns[before] > limit_ns)
-        return unless(sent.astype(np.int64), is_late, columns.connection)
+        is_odd = columns.is_response & columns.messages_of(columns.of({"SaslAuthenticate"}) & ~columns.is_plain)
+        return unless(sent.astype(np.int64), is_late | is_odd, columns.connection)
 
     def request(self, event: MessageEvent) -> Iterator[Verdict]:
         end = self._ends.get(event.connection)
