@@ -5,7 +5,6 @@ from collections.abc import Sequence
 from enum import StrEnum
 from typing import Any, Final, NamedTuple
 from urllib.parse import quote
-from xml.etree.ElementTree import Element, SubElement, tostring
 
 from dissector.core.text import clean
 from dissector.core.version import version
@@ -46,6 +45,8 @@ class RuleOutcome(NamedTuple):
 
 def junit(suite: str, outcomes: Sequence[RuleOutcome]) -> bytes:
     """Return a test suite; a broken rule is a failure, one without anything to hold it to is skipped."""
+    from xml.etree.ElementTree import Element, SubElement, tostring  # on use: few runs write XML
+
     suite_element = Element(
         "testsuite", name=clean(suite), tests=str(len(outcomes)), errors="0",
         failures=str(sum(each.status is RuleStatus.BROKEN for each in outcomes)),

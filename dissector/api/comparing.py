@@ -5,10 +5,10 @@ from typing import TYPE_CHECKING, Any
 
 from dissector.analysis.diff import DiffSide
 from dissector.analysis.diff import diff as compared
-from dissector.analysis.diff.rendering import render_html, render_text
 from dissector.analysis.diff.report import diff_report
 from dissector.analysis.diff.result import DiffResult
 from dissector.analysis.diff.to_json import diff_to_json
+from dissector.analysis.rendering import render_html, render_text
 
 if TYPE_CHECKING:
     from dissector.api.capture import Capture

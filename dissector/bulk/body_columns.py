@@ -76,7 +76,8 @@ class BodyColumns:
     ) -> Iterator[Messages]:
         """The plain requests of rows, or their plain responses, by layout. `in_columns` takes also responses that may
         have secrets of the metadata log, for whoever reads values into columns and nothing else, but the headers of
-        batches; frames may have pieces then, unless it `joins` them."""
+        batches, and where secrets are shown all messages that have some; frames may have pieces then, unless it `joins`
+        them."""
         first = 0
         for some in self._parts(rows, is_request=is_request):
             for messages in self._messages(some, is_request=is_request, in_columns=in_columns, joins=joins):
@@ -127,7 +128,8 @@ class BodyColumns:
         edges = np.flatnonzero(np.diff(kinds, prepend=-1 << 40, append=1 << 40))
         for first, stop in zip(edges[:-1].tolist(), edges[1:].tolist(), strict=True):
             key, version = int(kinds[first]) >> 16, int(kinds[first]) & 0xFFFF
-            layout = _plain_layout(key, version, is_request=is_request)
+            with_secrets = in_columns and self.shows_secrets
+            layout = _plain_layout(key, version, is_request=is_request, with_secrets=with_secrets)
             if layout is not None and layout.header is not None and layout.body is not None:
                 program = message_program(layout.header, layout.header_version, layout.body, layout.body_version)
                 of_layout = memory.at(slice(first, stop))
@@ -229,16 +231,17 @@ def _is_plain_client(text: str | None) -> bool:
 
 
 @lru_cache(maxsize=4096)
-def _plain_layout(key: int, version: int, *, is_request: bool) -> MessageLayout | None:
-    """The layout of plain messages; None where API and version do not decide it, or it may have secrets in bytes."""
+def _plain_layout(key: int, version: int, *, is_request: bool, with_secrets: bool = False) -> MessageLayout | None:
+    """The layout of plain messages; None where API and version do not decide it, or, but `with_secrets`, where it may
+    have some in bytes."""
     known = api(key)
     if known is None or not known.versions.contains(version):
         return None
     layout = request_layout(key, version) if is_request else response_layout(key, version, b"")
     if layout.body is None or layout.findings or alternatives(layout.body, version):
         return None
-    is_fetch = layout.body == "FetchResponse"
-    return layout if is_fetch or is_public(layout, EMPTY_CONTEXT) or has_plain_secrets(layout) else None
+    is_plain = with_secrets or layout.body == "FetchResponse" or is_public(layout, EMPTY_CONTEXT)
+    return layout if is_plain or has_plain_secrets(layout) else None
 
 
 @cache

@@ -34,12 +34,12 @@ class BodyNumbers:
 
     def __init__(self, bodies: BodyColumns) -> None:
         self._bodies = bodies
-        self._arena = Arena()
 
     def of(self, rows: Int64, names: Sequence[str], *, is_request: bool) -> dict[str, OfBodies]:
         """The fields with these names, in structures with dots, of the requests of rows of the index, ascending, or of
         their responses."""
         found = {name: OfBodies.none(len(rows)) for name in names}
+        arena = Arena()  # for this call: what it grew to would stay
         for messages in self._bodies.messages(rows, is_request=is_request, in_columns=True):
             program = messages.program
             columns = [
@@ -50,7 +50,7 @@ class BodyNumbers:
             if not columns:
                 continue
             wanted = program.wanted(values=[number for number, _ in columns])
-            for part in self._arena.shred(messages.frames, program, wanted, PREFIX):
+            for part in arena.shred(messages.frames, program, wanted, PREFIX):
                 for number, numbers in columns:
                     values, _, in_row = part.column(number)
                     at = messages.at[part.first + in_row.astype(np.int64)]

@@ -12,7 +12,8 @@ import numpy as np
 
 from dissector.bulk.body_columns import BodyColumns, Messages
 from dissector.bulk.body_numbers import OfBodies
-from dissector.bulk.record_columns import TOPIC_FIELDS, topics
+from dissector.bulk.body_texts import NO_TEXT, texts_of
+from dissector.bulk.record_columns import TOPIC_FIELDS
 from dissector.core.arrays import Bool, Int64
 from dissector.core.columns import ValueNumbers
 from dissector.core.grouping import expanded
@@ -25,7 +26,6 @@ Lists = tuple[str, str]
 """Names of the list of topics in a body, and of the list of partitions in a topic."""
 NUMBERS: Final = ("partition_index", "index", "partition")
 """Names of a partition's number."""
-NO_TEXT: Final = -1
 _KINDS: Final = ("int8", "int16", "int32", "int64", "records")
 
 
@@ -76,7 +76,7 @@ class BodyPartitions:
                 parts.append(_partitions(part, messages, columns, topic_names, texts))
                 for name, column in columns.alone:
                     at = messages.at[part.first + part.column(column).rows.astype(np.int64)]
-                    alone_of[name][at] = _texts_of(part, messages, column, {}, texts)
+                    alone_of[name][at] = texts_of(part, messages, column, {}, texts)
         row, topic, partition, *positions = (
             np.concatenate(each) for each in zip(*(part[:-1] for part in parts), strict=True)
         )
@@ -154,24 +154,10 @@ def _partitions(
     topic_at = np.arange(len(counts)) - np.searchsorted(topic_rows, topic_rows)
     return _Part(
         messages.at[part.first + number.rows.astype(np.int64)],
-        np.repeat(_texts_of(part, messages, columns.topic, names, texts), counts), number.values.copy(),
+        np.repeat(texts_of(part, messages, columns.topic, names, texts), counts), number.values.copy(),
         np.repeat(topic_at, counts), expanded(np.zeros_like(counts), counts),
         {name: part.column(column).values.copy() for name, column in columns.fields},
     )  # fmt: skip
-
-
-def _texts_of(
-    part: Shredded, messages: Messages, column: int, names: Mapping[str, str], texts: ValueNumbers[str]
-) -> Int64:
-    """Return the numbers of a column's texts, `NO_TEXT` where they are null."""
-    sizes = part.column(column).values
-    are_ids = messages.program.columns[column].type == "uuid"
-    if not are_ids and (sizes < 0).all():
-        return np.full(len(sizes), NO_TEXT)
-    is_null = np.zeros(len(sizes), np.bool_) if are_ids else sizes < 0
-    which, found = topics(part, column, messages.frames.addresses, names, are_ids=are_ids)
-    numbers = np.array([texts.of(each) for each in found], np.int64)[which]
-    return np.where(is_null, NO_TEXT, numbers)
 
 
 def _joined(parts: Sequence[OfBodies]) -> OfBodies:

@@ -83,17 +83,17 @@ class SingleBatchReader:
 
     def __init__(self, bodies: BodyColumns) -> None:
         self._bodies = bodies
-        self._arena = Arena()
 
     def of(self, rows: Int64, names: Mapping[str, str], texts: ValueNumbers[str]) -> SingleBatches:
         """The batches of rows of the index, ascending, that are Produce exchanges. `names` are those of topics by id;
         `texts` numbers them."""
         is_read = np.zeros(len(rows), np.bool_)
         parts: list[Int64] = [np.zeros((len(SingleBatchColumns._fields), 0), np.int64)]
+        arena = Arena()  # for this call: what it grew to would stay
         for messages in self._bodies.messages(rows, is_request=True, in_columns=True):
             columns = _columns(messages.program)
             wanted = messages.program.wanted(values=columns)
-            for part in self._arena.shred(messages.frames, messages.program, wanted, PREFIX):
+            for part in arena.shred(messages.frames, messages.program, wanted, PREFIX):
                 found, is_odd = _batches(part, messages, columns, names, texts)
                 of_part = part.errors == 0
                 of_part[is_odd] = False

@@ -48,7 +48,6 @@ class TestedFields:
 
     def __init__(self, bodies: BodyColumns) -> None:
         self._bodies = bodies
-        self._arena = Arena()
 
     def of(
         self, rows: Int64, tests: Callable[[int, Program], Sequence[Test]], *, questions: int, is_request: bool,
@@ -58,12 +57,13 @@ class TestedFields:
         `questions` for an API's messages with a program; it `joins` frames in pieces if some are of records."""
         found = TestedMessages(np.zeros(len(rows), np.bool_), np.zeros((questions, len(rows)), np.bool_))
         known: dict[int, tuple[Program, Sequence[Test], Wanted]] = {}
+        arena = Arena()  # for this call: what it grew to would stay
         for messages in self._bodies.messages(rows, is_request=is_request, in_columns=True, joins=joins):
             if id(messages.program) not in known:
                 made = tests(messages.api_key, messages.program)
                 known[id(messages.program)] = messages.program, made, _wanted(messages.program, made)
             _, some, wanted = known[id(messages.program)]
-            for part in self._arena.shred(messages.frames, messages.program, wanted, PREFIX):
+            for part in arena.shred(messages.frames, messages.program, wanted, PREFIX):
                 at = messages.at[part.first : part.stop]
                 found.is_read[at] = part.errors == 0
                 for each in some:

@@ -1,7 +1,7 @@
 """Findings of a capture's rows: those of each message alone, and those that only several messages show."""
 
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -60,9 +60,10 @@ class FindingsPass:
         examination, final = self._begun(part=part), self._pipeline.is_finished
         yield from self._run(examination.examine(self._most_pending, final=final, step=step or STEP))
 
-    def limit_to(self, rows: Int64) -> None:
-        """Examine only what the findings of these rows need; before the first step, when reading is finished."""
-        self._begun(part=False).limit_to(self._rows.index_rows(rows))
+    def limit_to(self, rows: Int64, codes: Collection[str] | None = None) -> None:
+        """Examine only what the findings of these rows need; before the first step, when reading is finished. With
+        `codes` only these cross-message findings are found."""
+        self._begun(part=False).limit_to(self._rows.index_rows(rows), codes)
 
     def examine_in_order(self, now_ns: int) -> Iterator[Progress]:
         """Examine a part in the order in which rows begin, so that the findings do not depend on where its pieces end.

@@ -22,6 +22,7 @@ from dissector.exchange.decoder import ExchangeDecoder
 if TYPE_CHECKING:  # imported on use: a command needs few of them
     from dissector.bulk.body_numbers import BodyNumbers, OfBodies
     from dissector.bulk.body_partitions import BodyPartitions, Lists, OfPartitions
+    from dissector.bulk.body_texts import BodyTexts
     from dissector.bulk.info_texts import InfoTexts
     from dissector.bulk.json_lines import JsonLines, JsonText
     from dissector.bulk.message_answers import MessageAnswers
@@ -129,6 +130,12 @@ class ManyMessages:
         return BodyNumbers(self._bodies)
 
     @cached_property
+    def _lone_texts(self) -> "BodyTexts":
+        from dissector.bulk.body_texts import BodyTexts
+
+        return BodyTexts(self._bodies)
+
+    @cached_property
     def _partitions(self) -> "BodyPartitions":
         from dissector.bulk.body_partitions import BodyPartitions
 
@@ -216,6 +223,12 @@ class ManyMessages:
     def numbers(self, rows: Int64, names: Sequence[str], *, is_request: bool) -> "dict[str, OfBodies]":
         """Numbers that stand alone in the bodies of rows of connections, by name: see `BodyNumbers`."""
         return self._numbers.of(self._rows.index_rows(rows), names, is_request=is_request)
+
+    def lone_texts(
+        self, rows: Int64, names: Sequence[str], texts: "ValueNumbers[str]", *, is_request: bool
+    ) -> dict[str, Int64]:
+        """Texts that stand alone in the bodies of rows of connections, by name: see `BodyTexts`."""
+        return self._lone_texts.of(self._rows.index_rows(rows), names, texts, is_request=is_request)
 
     def tested(
         self, rows: Int64, tests: "Callable[[int, Program], Sequence[Test]]", *, questions: int,

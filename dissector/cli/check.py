@@ -5,8 +5,8 @@ from contextlib import ExitStack
 from typing import Final
 
 from dissector.analysis.conformance import RULES, Breach, CheckResult, ProtocolRule, check
-from dissector.analysis.diff.report import HeadingBlock, ListBlock, ReportBlock, TableBlock
 from dissector.analysis.outcomes import RuleOutcome, RuleStatus
+from dissector.analysis.report_blocks import HeadingBlock, ListBlock, ReportBlock, TableBlock
 from dissector.capture_session import Capture
 from dissector.cli.errors import BAD_INPUT, NEGATIVE, UsageError, print_error
 from dissector.cli.formats import RuleFormat

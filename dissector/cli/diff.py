@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from dissector.analysis.diff import DiffSide, ManualMatches, build_matrix, diff
 from dissector.analysis.diff.client_settings import FAMILIES, family
-from dissector.analysis.diff.rendering import render_html, render_markdown, render_text
-from dissector.analysis.diff.report import ReportBlock, diff_report, matrix_report
+from dissector.analysis.diff.report import diff_report, matrix_report
 from dissector.analysis.diff.to_json import diff_to_json, matrix_to_json
+from dissector.analysis.rendering import render_html, render_markdown, render_text
+from dissector.analysis.report_blocks import ReportBlock
 from dissector.capture_session import Capture
 from dissector.cli.errors import BAD_INPUT, NEGATIVE, UsageError, print_error
 from dissector.cli.formats import DiffFormat

@@ -11,7 +11,8 @@ import numpy as np
 import pyarrow as pa
 
 from dissector.bulk.body_numbers import OfBodies
-from dissector.bulk.body_partitions import NO_TEXT, OfPartitions
+from dissector.bulk.body_partitions import OfPartitions
+from dissector.bulk.body_texts import NO_TEXT
 from dissector.capture_session import Capture
 from dissector.core.arrays import Bool, Int64
 from dissector.core.columns import ValueNumbers

@@ -8,9 +8,10 @@ from typing import Any
 import pytest
 
 from dissector.analysis.baseline.holding import SOFTWARE
-from dissector.analysis.diff import DiffReason
+from dissector.analysis.diff import DiffReason, build_matrix
+from dissector.analysis.diff.batching import MIN_BATCHES
 from dissector.analysis.diff.side_profile import SideProfile
-from dissector.analysis.diff.statistical_comparison import MIN_BATCHES, RETRY_TOLERANCE
+from dissector.analysis.diff.statistical_comparison import RETRY_TOLERANCE
 from dissector.analysis.outcomes import RuleStatus
 from tests.analysis.diff.editing import Lines, compared, edited, entry_texts, of, only, side
 from tests.analysis.diff.elsewhere import elsewhere, refused_first, renamed
@@ -191,6 +192,17 @@ def test_batches_that_wait_behind_others_show_no_linger(client: str) -> None:
     path = str(recording_path(client, "large-batches"))
     assert len(SideProfile(side(path), {}, {}).batches.waits_ms) >= MIN_BATCHES
     assert "linger" not in text_of(path)
+    for words in dict(build_matrix([side(path)]).rows).get("observed linger", ()):
+        assert "batch" in words, "of how few batches it is"
+
+
+def test_the_matrix_has_the_linger_of_a_client_whose_batches_were_sent_again() -> None:
+    """Java's default, of all that it sent to three partitions whose leader moved."""
+    path = str(recording_path("java-4.3", "leader-moved"))
+    rows = dict(build_matrix([side(path)]).rows)
+    assert rows["retries"] != ("-",)
+    [words] = rows["observed linger"]
+    assert 5 <= float(words.removeprefix("median ").removesuffix(" ms")) <= 8
 
 
 IN_BOTH_PROTOCOLS = sorted(path.parent.name for path in RECORDINGS.glob("*/group-kip848-1.pcapng.zst"))

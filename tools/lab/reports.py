@@ -9,8 +9,9 @@ from pathlib import Path
 from typing import Final
 
 from dissector.analysis.diff import build_matrix, diff
-from dissector.analysis.diff.rendering import render_text
-from dissector.analysis.diff.report import ReportBlock, diff_report, matrix_report
+from dissector.analysis.diff.report import diff_report, matrix_report
+from dissector.analysis.rendering import render_text
+from dissector.analysis.report_blocks import ReportBlock
 from tests.analysis.diff.editing import bundled, side
 
 DOCS: Final = Path(__file__).parents[2] / "docs"

@@ -7,9 +7,9 @@ from typing import ClassVar, Final
 from textual.binding import Binding
 
 from dissector.analysis.diff import DiffResult
-from dissector.analysis.diff.rendering import render_html, render_markdown, render_text
 from dissector.analysis.diff.report import diff_report
 from dissector.analysis.diff.to_json import diff_to_json
+from dissector.analysis.rendering import render_html, render_markdown, render_text
 from dissector.core.json_text import dumps
 from dissector.core.text import clean
 from tui.diff_labels import NAMES, cause_text, line_text, pair_text

@@ -8,12 +8,11 @@ from dataclasses import dataclass
 from statistics import median
 from typing import Final
 
-from dissector.analysis.diff.batching import NS_PER_MS
+from dissector.analysis.diff.batching import MIN_BATCHES, NS_PER_MS
 from dissector.analysis.diff.behavior import BEHAVIORS, NOTHING, WITHOUT_RESPONSES
 from dissector.analysis.diff.kept_numbers import median_of
 from dissector.analysis.diff.matching_keys import GROUP_PROTOCOLS
 from dissector.analysis.diff.side_profile import SideProfile
-from dissector.analysis.diff.statistical_comparison import MIN_BATCHES
 from dissector.core.text import clean
 
 SETTINGS: Final[Mapping[str, tuple[str, ...]]] = {

@@ -178,8 +178,8 @@ def _side(event: MessageEvent) -> str:
 
 
 def _closed(capture: Capture, columns: MessageColumns) -> Iterator[tuple[MessageEvent, list[Finding]]]:
-    """Yield requests on which their connections were closed, with what the examination finds about them.
-    It is limited to them, unless it was begun."""
+    """Yield requests on which their connections were closed, with what the examination finds about the versions of
+    them. It is limited to this, unless it was begun."""
     closed: list[MessageEvent] = []
     chosen = np.flatnonzero(columns.has_request & ~columns.is_answered & ~columns.has_asked)
     for exchange in columns.decoded(chosen):
@@ -190,13 +190,20 @@ def _closed(capture: Capture, columns: MessageColumns) -> Iterator[tuple[Message
             break
     if not closed:
         return
-    if capture.findings.examination is None:
-        capture.findings.limit_to(np.array([each.number - 1 for each in closed], np.int64))
+    # Imported on use: few captures have a request on which its connection was closed.
+    from dissector.findings.detectors.closed_connections import VERSION_CODES
+
+    is_begun = capture.findings.examination is not None
+    if not is_begun:
+        capture.findings.limit_to(np.array([each.number - 1 for each in closed], np.int64), VERSION_CODES)
     for _ in capture.findings.examine():
         pass
     found: dict[int, list[Finding]] = {}
     for row, finding in capture.findings.cross_message():
-        found.setdefault(row + 1, []).append(finding)
+        if finding.code in VERSION_CODES:
+            found.setdefault(row + 1, []).append(finding)
+    if not is_begun:
+        capture.findings.restart()  # for whoever looks for other findings
     yield from ((each, found.get(each.number, [])) for each in closed)
 
 

@@ -5,7 +5,7 @@ A field is named as detectors of findings name theirs: ``request.topics.partitio
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from functools import cache
+from functools import cache, lru_cache
 from typing import Final, NamedTuple
 
 import numpy as np
@@ -55,10 +55,10 @@ def fields_of(names: Fields) -> tuple[ReadField, ...]:
 
 
 class SideFields:
-    """What is read of the messages of one side."""
+    """What is read of the messages of one side. Rules ask again with each capture: `of` remembers."""
 
-    def __init__(self, reads: Reads, side: str) -> None:
-        chosen = ((fields_of(names), test) for names, test in reads.items() if not isinstance(test, Silences))
+    def __init__(self, reads: Iterable[tuple[Fields, Reading]], side: str) -> None:
+        chosen = ((fields_of(names), test) for names, test in reads if not isinstance(test, Silences))
         of_side = [(fields, test) for fields, test in chosen if fields[0].side == side]
         self.tests = [(fields, test) for fields, test in of_side if test is not None]
         self._keys = [fields[0] for fields, test in of_side if test is None]
@@ -70,6 +70,12 @@ class SideFields:
             frozenset(field for fields, _ in self.tests for field in fields if not field.is_anywhere),
         )
         """What messages are numbered by."""
+        self._are_keys: dict[ColumnPlan, bool] = {}
+
+    @classmethod
+    def of(cls, reads: Reads, side: str) -> "SideFields":
+        """Return those of some readings."""
+        return _side_fields(tuple(reads.items()), side)
 
     @property
     def key_fields(self) -> bool:
@@ -78,6 +84,11 @@ class SideFields:
 
     def is_key(self, _api_key: int, column: ColumnPlan) -> bool:
         """Whether a column is in the key of messages: of tested fields only how many there are."""
+        if column not in self._are_keys:
+            self._are_keys[column] = self._is_key(column)
+        return self._are_keys[column]
+
+    def _is_key(self, column: ColumnPlan) -> bool:
         if column.part is Part.UNKNOWN_TAGS or column.type == _RECORDS:
             return False
         if any(field.is_at(column.path) for field in self._keys):
@@ -126,6 +137,11 @@ class SideFields:
             if isinstance(test, OfRecords) or (len({len(each) for each in values}) == 1 and test(*values).any()):
                 return True
         return False
+
+
+@lru_cache(maxsize=512)
+def _side_fields(reads: tuple[tuple[Fields, Reading], ...], side: str) -> SideFields:
+    return SideFields(reads, side)
 
 
 def _columns(program: Program, field: ReadField) -> Iterator[int]:

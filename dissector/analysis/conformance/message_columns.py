@@ -7,20 +7,21 @@ Invariants: what tests and numbers say is what decoding an exchange gives. What 
 and has no key.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
-from typing import Final
+from typing import Final, cast
 
 import numpy as np
 
 from dissector.analysis.conformance.batch_columns import LoneBatches, batches_in
 from dissector.analysis.conformance.declared_fields import TROUBLE, Reads, SideFields, is_set
-from dissector.analysis.conformance.events import NOWHERE, MessageEvent, MessagePlaces
+from dissector.analysis.conformance.events import NOWHERE, Computed, MessageEvent, MessagePlaces
 from dissector.analysis.records import NO_PRODUCER
 from dissector.bulk.body_numbers import OfBodies
+from dissector.bulk.body_texts import NO_TEXT
 from dissector.bulk.tested_fields import Test, TestedMessages
 from dissector.capture_session import Capture
-from dissector.core.arrays import Bool, Int64
+from dissector.core.arrays import Bool, Int32, Int64
 from dissector.core.columns import ValueNumbers
 from dissector.exchange.model import Exchange
 from dissector.findings.framework.read_fields import REQUEST, RESPONSE, SIDES
@@ -36,6 +37,7 @@ class MessageColumns:
     def __init__(self, capture: Capture) -> None:
         self._unmasked = capture.unmasked()
         self._ends = capture.connections.ends
+        self._client_id = capture.index.client_id
         found = capture.index.numbers(np.arange(len(capture)))
         self.rows: Int64 = np.flatnonzero(found.is_exchange)
         """The rows of the exchanges."""
@@ -51,7 +53,18 @@ class MessageColumns:
         self.exchange[self.places.request[has_request]] = np.flatnonzero(has_request)
         self.exchange[self.places.response[has_response]] = np.flatnonzero(has_response)
         self.is_request[self.places.request[has_request]] = True
-        self._keys: dict[object, Int64] = {}
+        self._keys: dict[object, Int32] = {}
+        self._of_apis: dict[frozenset[int], Bool] = {}
+        self._texts = ValueNumbers[str]()
+        self.empty_text = self._texts.of("")
+        """The number of the text without a character."""
+        self._computed: dict[Callable[[MessageColumns], object], object] = {}
+
+    def once(self, compute: "Callable[[MessageColumns], Computed]") -> Computed:
+        """What a function gives for this capture: computed for the first rule that asks, kept for the others."""
+        if compute not in self._computed:
+            self._computed[compute] = compute(self)
+        return cast(Computed, self._computed[compute])
 
     @cached_property
     def is_response(self) -> Bool:
@@ -65,18 +78,41 @@ class MessageColumns:
         return self.found.connection[self.exchange]
 
     @cached_property
+    def time_ns(self) -> Int64:
+        """Of each message."""
+        found = self.found
+        return np.where(self.is_request, found.request_time_ns[self.exchange], found.response_time_ns[self.exchange])
+
+    @cached_property
+    def server(self) -> Int64:
+        """By exchange, a number for its broker's address."""
+        return self._numbered_ends(lambda connection: self._ends(connection)[1])
+
+    def request_ids(self, exchange: int) -> tuple[str, int, int]:
+        """Client id, API key and correlation id of the request of an exchange, whose header is plain."""
+        found = self.found
+        client_id = self._client_id(int(found.client_id[exchange]))
+        return str(client_id), int(found.api_key[exchange]), int(found.correlation_id[exchange])
+
+    @cached_property
     def host(self) -> Int64:
         """By exchange, a number for its client's host."""
+        return self._numbered_ends(lambda connection: self._ends(connection)[0].rpartition(":")[0])
+
+    def _numbered_ends(self, end: Callable[[int], str]) -> Int64:
+        """By exchange, a number for an end of its connection."""
         connections, which = np.unique(self.found.connection, return_inverse=True)
-        hosts = ValueNumbers[str]()
-        numbers = [hosts.of(self._ends(connection)[0].rpartition(":")[0]) for connection in connections.tolist()]
-        return np.array(numbers, np.int64)[which]
+        ends = ValueNumbers[str]()
+        return np.array([ends.of(end(connection)) for connection in connections.tolist()], np.int64)[which]
 
     def of(self, apis: Iterable[str]) -> Bool:
-        """Which exchanges are of some APIs, or of any for none."""
-        keys = [known.key for name in apis if (known := api_named(name)) is not None]
-        are: Bool = self.has_request & (np.isin(self.found.api_key, keys) if keys else True)
-        return are
+        """Which exchanges are of some APIs, or of any for none; read only, as many rules ask for the same."""
+        keys = frozenset(known.key for name in apis if (known := api_named(name)) is not None)
+        if keys not in self._of_apis:
+            are = self.has_request & (np.isin(self.found.api_key, list(keys)) if keys else True)
+            are.flags.writeable = False
+            self._of_apis[keys] = are
+        return self._of_apis[keys]
 
     def messages_of(self, exchanges: Bool) -> Bool:
         """Which messages belong to some exchanges."""
@@ -98,7 +134,7 @@ class MessageColumns:
         passes = [np.zeros(len(self.rows), np.bool_) for _ in questions]
         is_careful = [np.zeros(len(self.rows), np.bool_) for _ in questions]
         for side in SIDES:
-            fields = [SideFields(reads, side) for _, reads in questions]
+            fields = [SideFields.of(reads, side) for _, reads in questions]
             asked = [(n, each) for n, each in enumerate(fields) if each.tests]
             if side == RESPONSE:
                 for n, each in asked:
@@ -130,7 +166,7 @@ class MessageColumns:
 
     def _decode_careful(self, reads: Sequence[Reads], is_careful: Sequence[Bool], passes: Sequence[Bool]) -> None:
         """Ask what columns can't read."""
-        sides = [[SideFields(each, side) for side in SIDES] for each in reads]
+        sides = [[SideFields.of(each, side) for side in SIDES] for each in reads]
         careful = np.flatnonzero(np.any([are & ~known for are, known in zip(is_careful, passes, strict=True)], axis=0))
         for at, exchange in zip(careful.tolist(), self.decoded(careful), strict=True):
             for n, of_question in enumerate(sides):
@@ -141,38 +177,39 @@ class MessageColumns:
     def may_have_trouble(self) -> Bool:
         """Which exchanges have a response with an error or that was throttled, or one that columns can't read."""
         chosen = np.flatnonzero(self.is_answered)
-        asked = {0: SideFields({f"response.**.{name}": is_set for name in TROUBLE}, RESPONSE)}
+        asked = {0: SideFields.of({f"response.**.{name}": is_set for name in TROUBLE}, RESPONSE)}
         may = np.zeros(len(self.rows), np.bool_)
         if len(chosen):
             found = self._tested(chosen, RESPONSE, asked, [()])
             may[chosen] = found.passes[0] | ~found.is_read
         return may
 
-    def keys(self, apis: frozenset[str], fields: SideFields) -> Int64:
+    def keys(self, apis: frozenset[str], fields: SideFields) -> Int32:
         """Numbers of the messages of one side, by exchange: those of one number are equal in the fields that are read,
         but for what their tests see. `NO_KEY` for those of other APIs, and for those that columns can't read."""
         wanted = fields.key, apis
         if wanted not in self._keys:
             is_request = fields.key[0] == REQUEST
             chosen = np.flatnonzero(self.of(apis) & (self.has_request if is_request else self.is_answered))
-            numbers = self._unmasked.messages.field_keys(
-                fields.is_key, is_request=is_request, outlines=fields.is_outline, in_columns=True
-            )
-            keys = np.full(len(self.rows), NO_KEY)
-            keys[chosen] = numbers(self.rows[chosen], None)
+            keys = np.full(len(self.rows), NO_KEY, np.int32)
+            if len(chosen):
+                numbers = self._unmasked.messages.field_keys(
+                    fields.is_key, is_request=is_request, outlines=fields.is_outline, in_columns=True
+                )
+                keys[chosen] = numbers(self.rows[chosen], None)
             self._keys[wanted] = keys
         return self._keys[wanted]
 
     @cached_property
     def is_request_plain(self) -> Bool:
         """Which exchanges have a request that columns can read."""
-        plain: Bool = self.keys(frozenset(), SideFields({}, REQUEST)) != NO_KEY
+        plain: Bool = self.keys(frozenset(), SideFields.of({}, REQUEST)) != NO_KEY
         return plain
 
     @cached_property
     def is_plain(self) -> Bool:
         """Which exchanges columns can read, both messages, or the one that is there."""
-        of_response = self.keys(frozenset(), SideFields({}, RESPONSE)) != NO_KEY
+        of_response = self.keys(frozenset(), SideFields.of({}, RESPONSE)) != NO_KEY
         plain: Bool = self.is_request_plain & (of_response | ~self.is_answered)
         return plain
 
@@ -181,6 +218,8 @@ class MessageColumns:
         Where columns can't read a body, it is decoded."""
         is_request = side == REQUEST
         chosen = np.flatnonzero(self.of(apis) & (self.has_request if is_request else self.is_answered))
+        if not len(chosen):
+            return dict.fromkeys(names, OfBodies.none(len(self.exchange)))
         found = {name: OfBodies.none(len(self.rows)) for name in names}
         for name, of_bodies in self._unmasked.messages.numbers(self.rows[chosen], names, is_request=is_request).items():
             found[name].values[chosen], found[name].is_there[chosen] = of_bodies
@@ -193,6 +232,25 @@ class MessageColumns:
                 of_bodies.values[at] = value if isinstance(value, int) else 0
         places = self.exchange
         return {name: OfBodies(each.values[places], each.is_there[places]) for name, each in found.items()}
+
+    def texts(self, apis: Iterable[str], names: Sequence[str], *, side: str) -> dict[str, Int64]:
+        """Numbers for texts that stand alone in the bodies of one side, by name, for both messages of each exchange:
+        ``(m,)``; `NO_TEXT` where there is none. Where columns can't read a body, it is decoded."""
+        is_request = side == REQUEST
+        chosen = np.flatnonzero(self.of(apis) & (self.has_request if is_request else self.is_answered))
+        found = {name: np.full(len(self.rows), NO_TEXT) for name in names}
+        if not len(chosen):
+            return dict.fromkeys(names, np.full(len(self.exchange), NO_TEXT))
+        read = self._unmasked.messages.lone_texts(self.rows[chosen], names, self._texts, is_request=is_request)
+        for name, numbers in read.items():
+            found[name][chosen] = numbers
+        careful = chosen[~(self.is_request_plain if is_request else self.is_plain)[chosen]]
+        for at, exchange in zip(careful.tolist(), self.decoded(careful), strict=True):
+            event = MessageEvent.of(exchange, is_request=is_request)
+            for name, numbers in found.items():
+                value = event.body.get(name) if event.is_read else None
+                numbers[at] = self._texts.of(value) if isinstance(value, str) else NO_TEXT
+        return {name: each[self.exchange] for name, each in found.items()}
 
     @cached_property
     def batches(self) -> LoneBatches:

@@ -11,9 +11,11 @@ NOTHING = -1
 
 def latest(keys: Int64, sets: Bool) -> Int64:
     """The place of the last message before each one that has the same key and sets something; `NOTHING` for none."""
+    if not sets.any():
+        return np.full(len(keys), NOTHING)
     order = np.argsort(keys, kind="stable")
     places = np.where(sets[order], np.arange(len(order)), NOTHING)
-    last = np.concatenate([[NOTHING], np.maximum.accumulate(places)[:-1]]) if len(order) else places
+    last = np.concatenate([[NOTHING], np.maximum.accumulate(places)[:-1]])
     begins = np.flatnonzero(np.diff(keys[order], prepend=keys[order][:1] - 1))
     group_start = np.repeat(begins, np.diff(begins, append=len(order)))
     found = np.full(len(order), NOTHING)

@@ -17,7 +17,7 @@ from dissector.analysis.conformance.declared_fields import SideFields, silencing
 from dissector.analysis.conformance.events import MessageEvent
 from dissector.analysis.conformance.message_columns import NO_KEY, MessageColumns
 from dissector.analysis.conformance.rule import Look, Proof, ProtocolRule, RuleMemory, Verdicts
-from dissector.core.arrays import Bool, Int64
+from dissector.core.arrays import Bool, Int32, Int64
 from dissector.findings.framework.read_fields import REQUEST, RESPONSE, SIDES
 
 _KEY_BITS: Final = 32
@@ -97,9 +97,9 @@ class _Look(NamedTuple):
 
     number: int
     is_request: bool
-    exchanges: Int64
+    exchanges: Int32
     """Those of which columns can read what it reads, and that pass no test, ascending."""
-    group: Int64
+    group: Int32
     """Of each of them, a number: of one number those that are equal in what it reads."""
     first: Int64
     """By number, the first exchange."""
@@ -115,20 +115,24 @@ class _Look(NamedTuple):
         is_request = rule.begin.request is not RuleMemory.request
         concerned = columns.of(rule.apis) & (columns.has_request if is_request else columns.is_answered)
         concerned &= ~silent
-        sides = {side: SideFields(rule.reads, side) for side in SIDES}
+        sides = {side: SideFields.of(rule.reads, side) for side in SIDES}
         is_equal = concerned & columns.is_plain  # what a message that can't be read is tried as depends on the order
         is_equal &= ~passing
         keys = np.zeros(len(concerned), np.int64)
         for name in (REQUEST,) if is_request else (REQUEST, RESPONSE):
-            if name == REQUEST and not is_request and not sides[REQUEST].key_fields:
+            if (name == REQUEST and not is_request and not sides[REQUEST].key_fields) or not is_equal.any():
                 continue
             of_side = columns.keys(rule.apis, sides[name])
             is_equal &= of_side != NO_KEY
-            keys = keys << _KEY_BITS | of_side
-        exchanges = np.flatnonzero(is_equal)
+            keys <<= _KEY_BITS
+            keys |= of_side
+        exchanges = np.flatnonzero(is_equal).astype(np.int32)
         _, first, group = np.unique(keys[exchanges], return_index=True, return_inverse=True)
         kept = np.zeros(len(first), np.int64)
-        return cls(number, is_request, exchanges, group, exchanges[first], kept, concerned & ~is_equal)
+        return cls(
+            number, is_request, exchanges, group.astype(np.int32), exchanges[first].astype(np.int64), kept,
+            concerned & ~is_equal,
+        )  # fmt: skip
 
     def proof(self, columns: MessageColumns) -> Proof:
         """What follows from the looks at the first of each number."""

@@ -82,7 +82,7 @@ class RuleMemory:
 
     def closed(self, event: MessageEvent, causes: Sequence[Finding]) -> Verdicts:
         """Look at a request on which the connection was closed, of a client that did not ask for versions on it, at the
-        end of the capture; `causes` are the findings of the examination about it."""
+        end of the capture; `causes` are the findings of the examination about its version."""
 
     def end(self) -> Verdicts:
         """Say what only the end of the capture shows: that something never came."""

@@ -44,6 +44,7 @@ WRAP: Final = 1 << 64
 NEVER_MS: Final = (1 << 63) - 1
 LONGEST_WAIT_MS: Final = 150_000
 """Beyond Java's default of linger.ms and delivery.timeout.ms together a record is not sent."""
+MIN_BATCHES: Final = 20
 NS_PER_MS: Final = 1_000_000
 BATCH: Final = KINDS.index(RecordsEntryKind.BATCH)
 MESSAGE: Final = KINDS.index(RecordsEntryKind.MESSAGE)

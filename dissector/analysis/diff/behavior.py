@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from statistics import median
 from typing import Final, NamedTuple
 
-from dissector.analysis.diff.batching import LONGEST_WAIT_MS
+from dissector.analysis.diff.batching import LONGEST_WAIT_MS, MIN_BATCHES, NS_PER_MS
 from dissector.analysis.diff.compared_values import ComparedValue, EntityName
 from dissector.analysis.diff.formatting import format_interval, format_value, format_values
 from dissector.analysis.diff.kept_numbers import median_of
@@ -194,13 +194,15 @@ def _batch_size(side: SideProfile) -> str:
 
 
 def _linger(side: SideProfile) -> str:
-    """Describe how long records wait, if their times are those at which they were produced."""
-    waits_ms = side.batches.waits_ms
-    if not waits_ms:
-        return NOTHING
-    if min(waits_ms) < -CLOCK_MS or max(waits_ms) > LONGEST_WAIT_MS:
+    """Describe how long a producer lets records wait for more, if their times are those at which they were produced: as
+    a comparison of two sides does, by batches whose first record came when all before it was sent."""
+    waits_ms, lingers_ms = side.batches.waits_ms, side.batches.lingers_ms
+    if waits_ms and (min(waits_ms) < -CLOCK_MS or max(waits_ms) > LONGEST_WAIT_MS):
         return "the program sets the timestamps"
-    return f"median {duration(round(max(0, median_of(waits_ms)) * 1_000_000))}"
+    if not lingers_ms:
+        return NOTHING
+    few = "" if len(lingers_ms) >= MIN_BATCHES else f" ({counted(len(lingers_ms), 'batch', 'batches')})"
+    return f"median {duration(round(median_of(lingers_ms) * NS_PER_MS))}{few}"
 
 
 def _fetch_sessions(side: SideProfile) -> str:

@@ -7,6 +7,7 @@ from typing import Final
 import numpy as np
 
 from dissector.analysis.diff.alignment import IndexPair, align, out_of_order
+from dissector.analysis.diff.batching import MIN_BATCHES
 from dissector.analysis.diff.client_settings import setting
 from dissector.analysis.diff.compared_values import ComparedValue
 from dissector.analysis.diff.consequences import fold_consequences, join_entries
@@ -33,7 +34,6 @@ from dissector.analysis.diff.result import (
 from dissector.analysis.diff.side import DiffSide
 from dissector.analysis.diff.side_profile import SideProfile
 from dissector.analysis.diff.statistical_comparison import (
-    MIN_BATCHES,
     MIN_PRODUCE_REQUESTS,
     SAME_RECORDS,
     compare_batching,

@@ -1,10 +1,10 @@
-"""A comparison as blocks of text: headings, list items with details, tables. Renderers turn them into a format.
+"""A comparison as blocks of text.
 
 Invariant: every text is cleaned here (`core.text.clean`), and nowhere else: a renderer adds its markup and escapes.
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import groupby
 from typing import Final
 
@@ -14,41 +14,14 @@ from dissector.analysis.diff.formatting import format_occurrences, name_sides
 from dissector.analysis.diff.ranking import area_of
 from dissector.analysis.diff.result import DiffEntry, DiffReason, DiffResult, SideSummary
 from dissector.analysis.diff.summary import summary_lines
+from dissector.analysis.report_blocks import HeadingBlock, ListBlock, ReportBlock, TableBlock
 from dissector.core.text import byte_range, clean, counted
-
-
-@dataclass(frozen=True, slots=True)
-class HeadingBlock:
-    """A heading. Level 1 is the title of the report."""
-
-    level: int
-    text: str
-
-
-@dataclass(frozen=True, slots=True)
-class ListBlock:
-    """An item of a list, its reason, and lines of details."""
-
-    text: str
-    reason: str = ""
-    details: tuple[str, ...] = ()
-    folded: tuple[str, ...] = ()
-    """Lines of fixed width that a page folds behind the item; other forms leave them out."""
-
-
-@dataclass(frozen=True, slots=True)
-class TableBlock:
-    """Cells; the first row is the head."""
-
-    rows: tuple[tuple[str, ...], ...]
-
 
 MIN_SUMMARIZED: Final = 8
 """Fewer differences are as quickly read as a summary."""
 MOST_BYTES: Final = 64
 """Bytes of a field that a page shows."""
 COUNTED_UNITS: Final = {DiffReason.CONTENT: ("record", "records"), DiffReason.BATCHING: ("batch", "batches")}
-ReportBlock = HeadingBlock | ListBlock | TableBlock
 
 
 def diff_report(result: DiffResult, *, with_bytes: bool = False) -> Iterator[ReportBlock]:

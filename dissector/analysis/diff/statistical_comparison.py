@@ -16,7 +16,7 @@ from typing import Final
 
 import numpy as np
 
-from dissector.analysis.diff.batching import NS_PER_MS, ProducedBatches, RecordSum
+from dissector.analysis.diff.batching import MIN_BATCHES, NS_PER_MS, ProducedBatches, RecordSum
 from dissector.analysis.diff.compared_values import ComparedValue, EntityName
 from dissector.analysis.diff.field_comparison import KeyDifference
 from dissector.analysis.diff.formatting import describe_key, format_interval, format_rate, format_value
@@ -57,7 +57,6 @@ MIN_RANDOM_NS: Final = 250_000_000
 """Requests that follow each other faster have no random pauses between them."""
 CHANCE: Final = 2
 """So many standard deviations: beyond, counts differ."""
-MIN_BATCHES: Final = 20
 MIN_PRODUCE_REQUESTS: Final = 50
 """Below, how many requests a producer needs depends on how fast its program makes the records: librdkafka sent the same
 100 records in 6 requests and in 20."""

@@ -5,9 +5,9 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
-from dissector.analysis.diff.rendering import render_html, render_markdown, render_text
-from dissector.analysis.diff.report import HeadingBlock, ListBlock, ReportBlock
 from dissector.analysis.outcomes import RuleOutcome, RuleStatus, junit, sarif
+from dissector.analysis.rendering import render_html, render_markdown, render_text
+from dissector.analysis.report_blocks import HeadingBlock, ListBlock, ReportBlock
 from dissector.cli.formats import RuleFormat
 from dissector.core.json_text import dumps
 from dissector.core.text import clean

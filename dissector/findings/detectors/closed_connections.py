@@ -413,3 +413,7 @@ class _ClosedConnections:
                 f"{words} with {counted(self._requests, 'request')} in flight, the oldest {age} old{self._first.more}"
             )
         return f"{words} {age} later, before the response{self._first.more}"
+
+
+VERSION_CODES: Final = frozenset(each.explanation.code for each in (RemovedVersion, SuspectVersion))
+"""Causes that are about a request's version."""

@@ -4,7 +4,7 @@ Invariant: the findings are the same. If a capture is read in partitions, the ob
 extractor and scope, then by packet, start and nth; `aggregate` then gives the findings of the complete capture.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from itertools import groupby
 from typing import Any, Final, NamedTuple
 
@@ -29,6 +29,11 @@ def _by_extractor() -> dict[type[Extractor], list[type[Aggregator[Any]]]]:
 _AGGREGATORS: Final = _by_extractor()
 EXTRACTORS: Final = tuple(_AGGREGATORS)
 _BY_NAME: Final = {extractor.__name__: extractor for extractor in EXTRACTORS}
+
+
+def finds(extractor: type[Extractor], codes: Collection[str]) -> bool:
+    """Whether an extractor's observations become findings with one of some codes."""
+    return any(each.explanation.code in codes for each in _AGGREGATORS[extractor])
 
 
 class Observation(NamedTuple):

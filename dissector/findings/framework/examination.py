@@ -7,7 +7,7 @@ Invariants:
   * damage is not examined: unreadable bytes are skipped.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from functools import lru_cache
 from typing import Final
 
@@ -22,7 +22,7 @@ from dissector.detection.connections import Connections
 from dissector.exchange.decoder import ExchangeDecoder
 from dissector.exchange.model import ExchangeMessage
 from dissector.findings import registry
-from dissector.findings.framework.aggregation import EXTRACTORS, ImmediateAggregation, ObservationLog
+from dissector.findings.framework.aggregation import EXTRACTORS, ImmediateAggregation, ObservationLog, finds
 from dissector.findings.framework.body_reader import BodyReader
 from dissector.findings.framework.detector import ConnectionDetector
 from dissector.findings.framework.examination_queue import examination_queue, in_start_order
@@ -174,18 +174,21 @@ class Examination:
         """Frames of examined rows whose retransmissions will be looked up again."""
         return np.concatenate([each.rechecked_frames for each in self._detectors])
 
-    def limit_to(self, rows: Int64) -> None:
+    def limit_to(self, rows: Int64, codes: Collection[str] | None = None) -> None:
         """Examine only what the findings of these rows need, before anything is examined: the rows, by the detectors of
         one message; their connections, as others tell a `ConnectionDetector` nothing, by the detectors that examine
         such rows; and what the extractors need that may observe one of them. Detectors then forget less, as they
-        remember a bounded number of connections."""
+        remember a bounded number of connections. With `codes` only these cross-message findings are found."""
         self._learn()
         connections = np.zeros(int(self._index.table.connection.values.max(initial=-1)) + 1, np.bool_)
         connections[self._index.table.connection.values[rows]] = True
         apis = frozenset(np.unique(self._index.table.api_key.values[rows]).tolist())
-        of_rows = [each for each in self._detectors if each.examines_any_row or each.examined_apis & apis]
+        asked = [each for each in self._detectors if codes is None or each.explanation.code in codes]
+        of_rows = [each for each in asked if each.examines_any_row or each.examined_apis & apis]
         detectors = self._group(of_rows, connections=connections)
-        needed: dict[Extractor, Apis] = dict.fromkeys(self._extractors, NO_API)
+        needed: dict[Extractor, Apis] = dict.fromkeys(
+            (each for each in self._extractors if codes is None or finds(type(each), codes)), NO_API
+        )
         for at in range(0, len(rows), STEP):
             some = self._columns(rows[at : at + STEP])
             is_clean = detectors.bodies.clean(some)
@@ -197,7 +200,7 @@ class Examination:
         of_all = [each for each in found if needed[each] is None]
         apis = NO_API.union(*(of_each for of_each in needed.values() if of_each is not None))
         self._groups = [detectors, self._group(of_some, apis=apis), self._group(of_all)]
-        self._messages.limit_to(rows)
+        self._messages.limit_to(rows if codes is None else rows[:0])
 
     def _group(
         self, examiners: Sequence[Examiner], *, connections: Bool | None = None, apis: Apis = None

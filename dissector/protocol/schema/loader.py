@@ -93,8 +93,13 @@ def api_name(api_key: int) -> str:
 
 def api_named(name: str) -> Api | None:
     """Return the API of that name or alias, whatever its case, or None."""
-    wanted = name.lower()
-    return next((each for each in apis() if wanted in (n.lower() for n in (each.name, *each.aliases))), None)
+    return _apis_by_name().get(name.lower())
+
+
+@cache
+def _apis_by_name() -> dict[str, Api]:
+    """APIs by names and aliases, in lower case; the first of those that share one."""
+    return {name.lower(): each for each in reversed(apis()) for name in (each.name, *each.aliases)}
 
 
 def apis() -> tuple[Api, ...]:

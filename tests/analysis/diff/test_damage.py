@@ -11,8 +11,8 @@ from dissector.analysis.diff.field_comparison import compare_fields
 from dissector.analysis.diff.key_profile import KeyProfile
 from dissector.analysis.diff.name_matching import NameMatching
 from dissector.analysis.diff.name_uses import NameUses
-from dissector.analysis.diff.rendering import render_text
 from dissector.analysis.diff.report import diff_report as report
+from dissector.analysis.rendering import render_text
 from tests.analysis.diff.editing import bundled, compared
 
 WHOLE = Path(bundled("compare-java-1")).read_bytes()

@@ -3,8 +3,8 @@
 import pytest
 
 from dissector.analysis.diff import DiffResult
-from dissector.analysis.diff.rendering import render_html, render_text
 from dissector.analysis.diff.report import diff_report
+from dissector.analysis.rendering import render_html, render_text
 from tests.analysis.diff.editing import bundled, compared, side
 
 PAIRS = [("java-1", "librdkafka-1"), ("kafka-python-1", "aiokafka-1")]

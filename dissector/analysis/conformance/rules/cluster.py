@@ -83,9 +83,8 @@ class PartitionsAdded(RuleMemory):
             known = self._added.get(str(event.body.get("transactional_id")), set())
             for topic, partition, path, batch in batches(event):
                 if batch.is_transactional:
-                    yield Verdict(
-                        event, (topic, partition) in known, path, f"{topic} partition {partition} is not added"
-                    )
+                    name, index = event.topic(topic), partition["index"]
+                    yield Verdict(event, (name, index) in known, path, f"{name} partition {index} is not added")
         elif event.api in ("EndTxn", "InitProducerId"):
             self._added.pop(str(event.body.get("transactional_id")), None)
 

@@ -1,5 +1,6 @@
 """Rules on requests that brokers pass on to a controller."""
 
+from bisect import bisect_left
 from collections.abc import Iterator
 from typing import Any, Final, NamedTuple
 
@@ -11,8 +12,8 @@ from dissector.analysis.conformance.rule import Proof, RuleBook, RuleMemory, Rul
 from dissector.core.text import counted
 
 RULES: Final = RuleBook()
-MOST_REQUESTS: Final = 4_096
-"""Requests that may still be passed on."""
+PATIENCE: Final = 1 << 16
+"""A request is passed on before so many exchanges begin after it."""
 NOT_PASSED_ON: Final = frozenset({"Produce", "Fetch"})
 """Requests that a broker answers itself. They are the most."""
 UNKNOWN_TAGS: Final = "unknown_tagged_fields"
@@ -37,28 +38,44 @@ class ForwardedTags(RuleMemory):
 
     @classmethod
     def proof(cls, columns: MessageColumns, apis: frozenset[str]) -> Proof:
-        """What brokers may pass on, if they pass on anything: with few requests, what has the ids of those."""
+        """What brokers passed on, if they passed on anything: the last request with the ids of each, before it."""
         envelopes = columns.of({"Envelope"})
         if not envelopes.any():
             return Proof.nothing(columns)
-        sent = columns.has_request & ~columns.of(NOT_PASSED_ON)
-        if sent.sum() < MOST_REQUESTS:  # none is forgotten
-            events = (MessageEvent.of(each, is_request=True) for each in columns.decoded(np.flatnonzero(envelopes)))
-            ids = {_key(_passed_on(event).get("header", {})) for event in events}
-            may_be_sent = np.isin(columns.found.correlation_id, [number for *_, number in ids])
-            sent &= may_be_sent | envelopes | ~columns.is_plain
-        return Proof(columns.messages_of(sent) & columns.is_request)
+        which = np.flatnonzero(envelopes)
+        passed_on = (_passed_on(MessageEvent.of(each, is_request=True)) for each in columns.decoded(which))
+        keys = [_key(each.get("header", {})) for each in passed_on]
+        numbers = [key[2] for key in keys if key is not None]
+        sent = columns.has_request & ~columns.of(NOT_PASSED_ON) & ~envelopes
+        sent &= np.isin(columns.found.correlation_id, numbers)
+        earlier: dict[_Key, list[int]] = {key: [] for key in keys if key is not None}
+        is_open = envelopes.copy()
+        for at in np.flatnonzero(sent).tolist():
+            ids = columns.request_ids(at)
+            if ids in earlier:
+                earlier[ids].append(at)
+            elif not columns.is_request_plain[at]:
+                is_open[at] = True  # its header says who sent it
+        for at, key in zip(which.tolist(), keys, strict=True):
+            if key is not None:
+                before = bisect_left(earlier[key], at)
+                is_open[earlier[key][max(0, before - 1) : before]] = True
+        return Proof(columns.messages_of(is_open) & columns.is_request)
 
     def request(self, event: MessageEvent) -> Iterator[Verdict]:
         if event.api in NOT_PASSED_ON:
             return
+        while self._sent and next(iter(self._sent.values())).number <= event.number - PATIENCE:
+            del self._sent[next(iter(self._sent))]
         if event.api != "Envelope":
-            while len(self._sent) >= MOST_REQUESTS:
-                del self._sent[next(iter(self._sent))]
-            self._sent[_key(event.message.header)] = _Sent(event.number, _tags(event.body))
+            key = _key(event.message.header)
+            if key is not None:
+                self._sent.pop(key, None)  # so that the oldest is the first one
+                self._sent[key] = _Sent(event.number, _tags(event.body))
             return
         passed_on = _passed_on(event)
-        sent = self._sent.pop(_key(passed_on.get("header", {})), None)
+        key = _key(passed_on.get("header", {}))
+        sent = None if key is None else self._sent.pop(key, None)
         if sent is not None:
             lost = len(sent.tags - _tags(passed_on.get("body", {})))
             yield Verdict(
@@ -72,8 +89,11 @@ def _passed_on(event: MessageEvent) -> Body:
     return found
 
 
-def _key(header: Any) -> _Key:
-    return str(header.get("client_id")), header.get("request_api_key", -1), header.get("correlation_id", -1)
+def _key(header: Any) -> _Key | None:
+    """Who sent a request; None if its header can't be read."""
+    if "client_id" not in header:
+        return None
+    return str(header["client_id"]), header["request_api_key"], header["correlation_id"]
 
 
 def _tags(body: object) -> _Tags:

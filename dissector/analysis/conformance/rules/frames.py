@@ -161,7 +161,7 @@ class ResponseOrder(RuleMemory):
 
 def _offers(columns: MessageColumns, exchanges: Int64) -> tuple[Int64, dict[int, dict[int, tuple[int, int]]]]:
     """Number the offers of ApiVersions exchanges from 1, `(e,)`: 0 for what is none; and what is in each."""
-    keys = columns.keys(frozenset({"ApiVersions"}), SideFields(_OFFER, RESPONSE))[exchanges]
+    keys = columns.keys(frozenset({"ApiVersions"}), SideFields.of(_OFFER, RESPONSE))[exchanges]
     keys = np.where(keys == NO_KEY, -1 - exchanges, keys)
     _, first, which = np.unique(keys, return_index=True, return_inverse=True)
     order = np.argsort(first)
@@ -248,13 +248,8 @@ class RefusedVersions(RuleMemory):
         return ()
 
     def closed(self, event: MessageEvent, causes: Sequence[Finding]) -> Iterator[Verdict]:
-        # Imported on use: few captures have a request on which its connection was closed.
-        from dissector.findings.detectors.closed_connections import RemovedVersion, SuspectVersion
-
-        codes = {each.explanation.code for each in (RemovedVersion, SuspectVersion)}
         for each in causes:
-            if each.code in codes:
-                yield Verdict(event, False, "", each.message)
+            yield Verdict(event, False, "", each.message)
 
 
 @RULES.response("offered-ranges", "KIP-35; ApiVersionsResponse.json", {"ApiVersions"}, side=RuleSide.BROKER,

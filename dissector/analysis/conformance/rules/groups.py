@@ -1,14 +1,20 @@
 """Rules on members of groups: classic ones, those of KIP-848, and share groups."""
 
 from collections.abc import Iterator
-from typing import Final
+from typing import Final, NamedTuple
+
+import numpy as np
 
 from dissector.analysis.conformance.declared_fields import is_negative, is_one_of
 from dissector.analysis.conformance.events import MessageEvent
 from dissector.analysis.conformance.message_columns import MessageColumns
-from dissector.analysis.conformance.message_order import since
+from dissector.analysis.conformance.message_order import NOTHING, latest, since, unless
 from dissector.analysis.conformance.rule import Proof, RuleBook, RuleMemory, RuleSide, Verdict, partitions
+from dissector.bulk.body_texts import NO_TEXT
+from dissector.core.arrays import Bool, Int64
 from dissector.core.text import counted, duration
+from dissector.findings.framework.read_fields import REQUEST, RESPONSE
+from dissector.protocol.kernel.shredding import numbered_rows
 from dissector.protocol.schema.error_codes import ErrorCode
 
 RULES: Final = RuleBook()
@@ -19,6 +25,62 @@ _FIRST_HEARTBEAT: Final = (
     "member_id",
 )  # fmt: skip
 _GENERATION: Final = "generation_id_or_member_epoch"
+_JOIN: Final = frozenset({"JoinGroup"})
+DEFAULT_REBALANCE_MS: Final = 300_000
+"""The rebalance timeout of members whose JoinGroup was not captured, or has none."""
+
+
+class _Members(NamedTuple):
+    """Members of groups, by message, `(m,)`."""
+
+    group: Int64
+    """A number for its name; `NO_TEXT` for messages of other APIs, and of requests that can't be read."""
+    key: Int64
+    """A number for group and member: for the one that joined, in a response to a JoinGroup."""
+    joins: Bool
+    """Which messages are such responses, without an error."""
+    are_members: Bool
+    """Which are of APIs that members use."""
+
+    @classmethod
+    def of(cls, columns: MessageColumns) -> "_Members":
+        """Those of the messages of a capture."""
+        return columns.once(cls._of)
+
+    @classmethod
+    def _of(cls, columns: MessageColumns) -> "_Members":
+        are_members = columns.messages_of(columns.of(_CLASSIC))
+        sent = columns.texts(_CLASSIC, ("group_id", "member_id"), side=REQUEST)
+        joined = columns.texts(_JOIN, ("member_id",), side=RESPONSE)["member_id"]
+        error = columns.numbers(_JOIN, ("error_code",), side=RESPONSE)["error_code"]
+        joins = columns.is_response & error.is_there & (error.values == ErrorCode.NONE)
+        member = np.where(joins, joined, sent["member_id"])
+        member[member == NO_TEXT] = columns.empty_text
+        key = numbered_rows(sent["group_id"], member)[0].astype(np.int64)
+        return cls(sent["group_id"], key, joins, are_members)
+
+    @property
+    def requests(self) -> Bool:
+        """Of which messages the request can be read."""
+        are_read: Bool = self.group != NO_TEXT
+        return are_read
+
+    def unless(self, kept: Bool, breaks: Bool) -> Proof:
+        """Proof of verdicts, but for those of members of which one message breaks the rule."""
+        found = unless(kept.astype(np.int64), breaks, self.key)
+        return found._replace(open=found.open & self.are_members)
+
+
+def _spans(some: Bool, connection: Int64) -> Bool:
+    """Which messages come from the first to the last of some of a connection."""
+    places = np.flatnonzero(some)
+    change = np.zeros(len(some) + 1, np.int64)
+    _, first = np.unique(connection[places], return_index=True)
+    _, last = np.unique(connection[places[::-1]], return_index=True)
+    np.add.at(change, places[first], 1)
+    np.add.at(change, places[::-1][last] + 1, -1)
+    spans: Bool = np.cumsum(change[:-1]) > 0
+    return spans
 
 
 @RULES.memory("member-id-required", "KIP-394", {"JoinGroup"})
@@ -27,6 +89,22 @@ class MemberIdRequired(RuleMemory):
 
     def __init__(self) -> None:
         self._given: dict[tuple[int, str], str] = {}
+
+    @classmethod
+    def proof(cls, columns: MessageColumns, apis: frozenset[str]) -> Proof:
+        """It begins with an error."""
+        required = columns.tested(apis, {_ERROR: is_one_of(ErrorCode.MEMBER_ID_REQUIRED)})
+        if not required.any():
+            return Proof.nothing(columns)
+        sent = columns.texts(apis, ("group_id", "member_id"), side=REQUEST)
+        given = columns.texts(apis, ("member_id",), side=RESPONSE)["member_id"]
+        of_apis = columns.messages_of(columns.of(apis))
+        key = numbered_rows(columns.connection, sent["group_id"])[0].astype(np.int64)
+        gives = latest(key, columns.is_response & columns.messages_of(required))
+        asks = columns.is_request & (sent["group_id"] != NO_TEXT)
+        is_first = asks & (gives > latest(key, asks))
+        found = unless(is_first.astype(np.int64), is_first & (sent["member_id"] != given[gives]), key)
+        return found._replace(open=found.open & of_apis)
 
     def request(self, event: MessageEvent) -> Iterator[Verdict]:
         given = self._given.pop((event.connection, event.body.get("group_id", "")), None)
@@ -128,6 +206,18 @@ class Generations(RuleMemory):
     def __init__(self) -> None:
         self._joined: dict[tuple[str, str], int] = {}
 
+    @classmethod
+    def proof(cls, columns: MessageColumns, apis: frozenset[str]) -> Proof:
+        """A generation is not below that of the last response to a JoinGroup of the member."""
+        members = _Members.of(columns)
+        joined = columns.numbers(_JOIN, ("generation_id",), side=RESPONSE)["generation_id"].values
+        sent = columns.numbers(apis, ("generation_id", _GENERATION), side=REQUEST)
+        older, newer = sent["generation_id"], sent[_GENERATION]
+        generation = np.where(older.is_there, older.values, newer.values)
+        before = latest(members.key, members.joins)
+        asks = columns.is_request & (older.is_there | newer.is_there) & (generation >= 0) & (before != NOTHING)
+        return members.unless(asks, asks & (generation < joined[before]))
+
     def request(self, event: MessageEvent) -> Iterator[Verdict]:
         name = "generation_id" if "generation_id" in event.body else _GENERATION
         joined = self._joined.get((event.body.get("group_id", ""), event.body.get("member_id", "")))
@@ -174,10 +264,23 @@ class RejoinAfterRebalance(RuleMemory):
 
     @classmethod
     def proof(cls, columns: MessageColumns, apis: frozenset[str]) -> Proof:
-        """It begins with an error, and needs what was joined before."""
+        """A request comes within the timeout of the last response to a JoinGroup of the member, counted from the first
+        such error since it last joined or left."""
         told = columns.tested({"Heartbeat"}, {_ERROR: is_one_of(ErrorCode.REBALANCE_IN_PROGRESS)})
-        found = since(columns, told, apis, of_connection=False)
-        return Proof(found.open | columns.messages_of(columns.of({"JoinGroup"}))) if told.any() else found
+        if not told.any():
+            return Proof.nothing(columns)
+        members = _Members.of(columns)
+        clears = members.requests & columns.is_request & columns.messages_of(columns.of({"JoinGroup", "LeaveGroup"}))
+        tells = columns.is_response & columns.messages_of(told)
+        cleared = latest(members.key, clears)
+        is_first = tells & (latest(members.key, tells) <= cleared)
+        first = latest(members.key, is_first)
+        asks = members.requests & columns.is_request & (first > cleared)
+        timeout = columns.numbers(_JOIN, ("rebalance_timeout_ms",), side=REQUEST)["rebalance_timeout_ms"]
+        before = latest(members.key, members.joins)
+        is_known = (before != NOTHING) & timeout.is_there[before]
+        limit_ms = np.where(is_known, timeout.values[before], DEFAULT_REBALANCE_MS)
+        return members.unless(asks, asks & (columns.time_ns - columns.time_ns[first] > limit_ms * 1_000_000))
 
     def request(self, event: MessageEvent) -> Iterator[Verdict]:
         key = event.body.get("group_id", ""), event.body.get("member_id", "")
@@ -186,13 +289,15 @@ class RejoinAfterRebalance(RuleMemory):
             return
         if event.api in ("JoinGroup", "LeaveGroup"):
             del self._told[key]
-        limit, waited = self._timeouts.get(key, 300_000) * 1_000_000, event.time_ns - told
+        limit, waited = self._timeouts.get(key, DEFAULT_REBALANCE_MS) * 1_000_000, event.time_ns - told
         yield Verdict(event, waited <= limit, "", f"{event.api} {duration(waited)} after it, of {duration(limit)}")
 
     def response(self, event: MessageEvent) -> None:
         key = event.request.get("group_id", ""), event.request.get("member_id", "")
         if event.api == "JoinGroup" and event.error_code == ErrorCode.NONE:
-            self._timeouts[key[0], event.body["member_id"]] = event.request.get("rebalance_timeout_ms", 300_000)
+            self._timeouts[key[0], event.body["member_id"]] = event.request.get(
+                "rebalance_timeout_ms", DEFAULT_REBALANCE_MS
+            )
         elif event.api == "Heartbeat" and event.error_code == ErrorCode.REBALANCE_IN_PROGRESS:
             self._told.setdefault(key, event.time_ns)
 
@@ -223,10 +328,11 @@ class CoordinatorMoved(RuleMemory):
 
     @classmethod
     def proof(cls, columns: MessageColumns, apis: frozenset[str]) -> Proof:
-        """It begins with an error."""
+        """It begins with an error; a coordinator may be looked up on any connection, as long as such a one goes on."""
         moved = columns.tested(apis, {_ERROR: is_one_of(ErrorCode.NOT_COORDINATOR)})
-        looked_up = since(columns, moved, frozenset({"FindCoordinator"}), of_connection=False)
-        return Proof(since(columns, moved, apis).open | looked_up.open)
+        after = since(columns, moved, apis).open
+        lookups = columns.is_request & columns.messages_of(columns.of({"FindCoordinator"}))
+        return Proof(after | (lookups & _spans(after & columns.is_request, columns.connection)))
 
     def request(self, event: MessageEvent) -> Iterator[Verdict]:
         if event.api == "FindCoordinator":
@@ -316,6 +422,17 @@ class GenerationsGoUp(RuleMemory):
 
     def __init__(self) -> None:
         self._last: dict[tuple[str, str], int] = {}
+
+    @classmethod
+    def proof(cls, columns: MessageColumns, apis: frozenset[str]) -> Proof:
+        """A generation is not below that of the response before it, of the group at the broker."""
+        members = _Members.of(columns)
+        joined = columns.numbers(_JOIN, ("generation_id",), side=RESPONSE)["generation_id"].values
+        key = numbered_rows(columns.server[columns.exchange], members.group)[0].astype(np.int64)
+        before = latest(key, members.joins)
+        is_lower = members.joins & (joined < np.where(before == NOTHING, 0, joined[before]))
+        found = unless(members.joins.astype(np.int64), is_lower, key)
+        return found._replace(open=found.open & columns.messages_of(columns.of(apis)))
 
     def response(self, event: MessageEvent) -> Iterator[Verdict]:
         if event.error_code == ErrorCode.NONE:

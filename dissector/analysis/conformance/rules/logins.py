@@ -3,16 +3,22 @@
 from collections.abc import Iterator
 from typing import Final
 
-from dissector.analysis.conformance.declared_fields import is_one_of, is_positive
+import numpy as np
+
+from dissector.analysis.conformance.declared_fields import is_one_of
 from dissector.analysis.conformance.events import MessageEvent
 from dissector.analysis.conformance.message_columns import MessageColumns
-from dissector.analysis.conformance.message_order import NOTHING, latest, since
+from dissector.analysis.conformance.message_order import NOTHING, latest, since, unless
 from dissector.analysis.conformance.rule import Proof, RuleBook, RuleMemory, Verdict
+from dissector.core.arrays import Bool, Int64
+from dissector.findings.framework.read_fields import RESPONSE
 from dissector.protocol.schema.error_codes import ErrorCode
 
 RULES: Final = RuleBook()
 _LOGIN: Final = frozenset({"ApiVersions", "SaslHandshake", "SaslAuthenticate"})
 _SASL: Final = frozenset({"SaslHandshake", "SaslAuthenticate"})
+LONGEST_MS: Final = 1 << 40
+"""A lifetime that columns can hold in nanoseconds: what comes later than 35 years is looked at."""
 
 
 @RULES.memory("sasl-handshake-first", "KIP-43, KIP-152", _SASL)
@@ -21,6 +27,17 @@ class HandshakeFirst(RuleMemory):
 
     def __init__(self) -> None:
         self._accepted: dict[int, bool] = {}
+
+    @classmethod
+    def proof(cls, columns: MessageColumns, apis: frozenset[str]) -> Proof:
+        """A token follows the last answer to a handshake, which was accepted."""
+        error = columns.numbers({"SaslHandshake"}, ("error_code",), side=RESPONSE)["error_code"]
+        before = latest(columns.connection, columns.is_response & error.is_there)
+        tokens = columns.is_request & columns.messages_of(columns.of({"SaslAuthenticate"}))
+        is_accepted = (before != NOTHING) & (error.values[before] == ErrorCode.NONE)
+        is_accepted &= columns.is_request_plain[columns.exchange]
+        found = unless(tokens.astype(np.int64), tokens & ~is_accepted, columns.connection)
+        return found._replace(open=found.open & columns.messages_of(columns.of(apis)))
 
     def request(self, event: MessageEvent) -> Iterator[Verdict]:
         if event.api == "SaslAuthenticate":
@@ -43,10 +60,15 @@ class NothingDuringLogin(RuleMemory):
     @classmethod
     def proof(cls, columns: MessageColumns, apis: frozenset[str]) -> Proof:
         """From the first handshake of a connection to the first login that succeeds."""
-        begins = since(columns, columns.of({"SaslHandshake"}), apis).open
+        handshakes = columns.of({"SaslHandshake"})
+        begins = since(columns, handshakes, apis).open
         is_done = columns.tested({"SaslAuthenticate"}, {"response.error_code": is_one_of(ErrorCode.NONE)})
         ends = columns.is_response & columns.messages_of(is_done)
-        return Proof(begins & (latest(columns.connection, ends) == NOTHING))
+        logs_in = begins & (latest(columns.connection, ends) == NOTHING)
+        logs_in &= ~np.isin(columns.connection, _raw_logins(columns, handshakes))
+        sent = logs_in & columns.is_request & ~columns.messages_of(handshakes)
+        found = unless(sent.astype(np.int64), sent & columns.messages_of(~columns.of(_LOGIN)), columns.connection)
+        return found._replace(open=found.open & logs_in)
 
     def request(self, event: MessageEvent) -> Iterator[Verdict]:
         if event.api == "SaslHandshake":
@@ -59,6 +81,14 @@ class NothingDuringLogin(RuleMemory):
             self._logging_in[event.connection] = False  # several steps: a request after the first is not blamed
 
 
+def _raw_logins(columns: MessageColumns, handshakes: Bool) -> Int64:
+    """Connections whose first handshake has version 0: the login that follows has no messages of Kafka's."""
+    found = columns.found.where(handshakes)
+    connections, first = np.unique(found.connection, return_index=True)
+    raw: Int64 = connections[found.version[first] < 1]
+    return raw
+
+
 @RULES.memory("request-after-refused-login", "KIP-152")
 class RefusedLogin(RuleMemory):
     """after a refused login the client sends nothing more on the connection."""
@@ -68,11 +98,12 @@ class RefusedLogin(RuleMemory):
 
     @classmethod
     def proof(cls, columns: MessageColumns, apis: frozenset[str]) -> Proof:
-        """All logins, and what follows one that is refused."""
+        """All answers to logins keep it, but for what follows one that is refused."""
         logins = {"SaslAuthenticate"}
         refused = is_one_of(ErrorCode.SASL_AUTHENTICATION_FAILED)
         after = since(columns, columns.tested(logins, {"response.error_code": refused}), apis)
-        return Proof(after.open | columns.messages_of(columns.of(logins)))
+        answers = columns.is_response & columns.messages_of(columns.of(logins))
+        return Proof(after.open, answers.astype(np.int64))
 
     def request(self, event: MessageEvent) -> Iterator[Verdict]:
         if event.connection in self._refused:
@@ -94,9 +125,16 @@ class SessionLifetime(RuleMemory):
 
     @classmethod
     def proof(cls, columns: MessageColumns, apis: frozenset[str]) -> Proof:
-        """It begins with a lifetime."""
-        lasting = columns.tested({"SaslAuthenticate"}, {"response.session_lifetime_ms": is_positive})
-        return since(columns, lasting, apis)
+        """A request comes before the end of the last lifetime that the broker gave."""
+        found = columns.numbers({"SaslAuthenticate"}, ("session_lifetime_ms", "error_code"), side=RESPONSE)
+        lifetime, error = found["session_lifetime_ms"], found["error_code"]
+        lasts = columns.is_response & lifetime.is_there & (error.values == ErrorCode.NONE) & (lifetime.values > 0)
+        before = latest(columns.connection, lasts)
+        limit_ns = np.minimum(lifetime.values[before], LONGEST_MS) * 1_000_000
+        sent = columns.is_request & (before != NOTHING) & columns.messages_of(~columns.of(_LOGIN))
+        is_late = sent & (columns.time_ns - columns.time_ns[before] > limit_ns)
+        is_odd = columns.is_response & columns.messages_of(columns.of({"SaslAuthenticate"}) & ~columns.is_plain)
+        return unless(sent.astype(np.int64), is_late | is_odd, columns.connection)
 
     def request(self, event: MessageEvent) -> Iterator[Verdict]:
         end = self._ends.get(event.connection)

@@ -34,8 +34,9 @@ TOPIC: Final = ("name", "topic_id")
 class SentBatch(NamedTuple):
     """A batch of magic 2 in a request."""
 
-    topic: str
-    partition: int
+    topic: Body
+    """The elements that it is in, for rules that read their names."""
+    partition: Body
     path: str
     batch: Batch
 
@@ -53,7 +54,7 @@ def batches(event: MessageEvent) -> tuple[SentBatch, ...]:
 
 def _batches(event: MessageEvent) -> tuple[SentBatch, ...]:
     return tuple(
-        SentBatch(event.topic(topic), partition["index"], path, batch)
+        SentBatch(topic, partition, path, batch)
         for topic, partition, path in produced(event.message.body)
         for batch in batches_in(partition["records"] or b"")
     )
@@ -205,7 +206,7 @@ class Sequences(RuleMemory):
         for topic, partition, path, batch in batches(event):
             if batch.producer_id == NO_PRODUCER:
                 continue
-            key = batch.producer_id, topic, partition
+            key = batch.producer_id, event.topic(topic), partition["index"]
             epoch, expected = self._next.get(key, (None, 0))
             first = batch.base_sequence
             if epoch == batch.producer_epoch:

@@ -9,7 +9,6 @@ import numpy as np
 from dissector.analysis.conformance.declared_fields import is_one_of
 from dissector.analysis.conformance.events import Body, MessageEvent
 from dissector.analysis.conformance.message_columns import MessageColumns
-from dissector.analysis.conformance.message_order import since
 from dissector.analysis.conformance.rule import Proof, RuleBook, RuleMemory, Verdict, partitions
 from dissector.core.text import duration
 from dissector.exchange.info_column import ERROR_CODES
@@ -25,6 +24,7 @@ RETRIED: Final = frozenset(
      "SyncGroup", "OffsetCommit", "OffsetFetch"}
 )  # fmt: skip
 """APIs whose request is lost unless it is sent again. Polls come again by themselves."""
+API_KEY_BITS: Final = 16
 LISTS: Final = ("groups", "transactions")
 NAMES: Final = ("transactional_id", "v3_and_below_transactional_id", "group_id")
 
@@ -56,7 +56,8 @@ class RetriableErrors(RuleMemory):
 
     @classmethod
     def proof(cls, columns: MessageColumns, apis: frozenset[str]) -> Proof:
-        """Of hosts with a failure: what may be sent again from then on, and the last request of each connection."""
+        """Failures; of each host the requests of the APIs that failed, from then on; and the last request of each of
+        its connections."""
         retriable = is_one_of(*(code for code in known_errors() if is_retriable(code)))
         failed = columns.tested(RETRIED, {f"response.**.{name}": retriable for name in ERROR_CODES})
         if not failed.any():
@@ -64,10 +65,15 @@ class RetriableErrors(RuleMemory):
         concerned = np.isin(columns.host, columns.host[failed])
         works = np.flatnonzero(columns.is_request & columns.messages_of(concerned & ~columns.of(NO_WORK)))
         _, last = np.unique(columns.connection[works[::-1]], return_index=True)
-        found = since(columns, failed, RETRIED, of_connection=False)
-        found.open[~columns.messages_of(concerned)] = False
-        found.open[works[::-1][last]] = True
-        return found
+        kinds = columns.host << API_KEY_BITS | columns.found.api_key
+        kinds, which = np.unique(kinds, return_inverse=True)
+        first = np.full(len(kinds), len(columns.exchange))
+        np.minimum.at(first, which[failed], columns.places.request[failed])
+        may_be_again = columns.messages_of(columns.of(RETRIED)) & columns.is_request
+        may_be_again &= np.arange(len(may_be_again)) >= first[which[columns.exchange]]
+        is_open = may_be_again | (columns.is_response & columns.messages_of(failed))
+        is_open[works[::-1][last]] = True
+        return Proof(is_open)
 
     def request(self, event: MessageEvent) -> Iterator[Verdict]:
         client = _client(event)

@@ -7,7 +7,7 @@ from itertools import zip_longest
 from textwrap import TextWrapper, wrap
 from typing import Final
 
-from dissector.analysis.diff.report import HeadingBlock, ListBlock, ReportBlock, TableBlock
+from dissector.analysis.report_blocks import HeadingBlock, ListBlock, ReportBlock, TableBlock
 
 COLUMNS: Final = 80
 MIN_CELL: Final = 12
