@@ -46,6 +46,8 @@ def _run(words: list[str], complaints: IO[bytes]) -> None:
     null = os.open(os.devnull, os.O_RDWR)
     for ours, other in ((null, 0), (null, 1), (complaints.fileno(), 2)):
         os.dup2(ours, other)
+    if (expansion := sys.modules.get("dissector.core.expansion")) is not None:
+        expansion.RUN.begin()  # its room is memory that all forks share, and a program has all of it
     sys.argv = ["kdissect", *words]
     code: object = 1
     try:
@@ -63,9 +65,9 @@ def _run(words: list[str], complaints: IO[bytes]) -> None:
 
 
 def _failure(status: int, complaints: bytes) -> str:
-    """What went wrong, in words; nothing if it ended as it should, with a negative answer too."""
+    """What went wrong, in words; nothing if it ended as it should, with a negative answer or a refusal too."""
     code = os.waitstatus_to_exitcode(status)
-    if code in (0, 1) and b"Traceback" not in complaints:  # which Python ends with 1, too
+    if code in (0, 1, 2) and b"Traceback" not in complaints:  # which Python ends with 1, too
         return ""
     return f"exit code {code}: {complaints.decode(errors='replace')[-300:].strip()}"
 
