@@ -67,7 +67,7 @@ class TracedMessage:
 
     def node_at(self, source: int, offset: int) -> Node | None:
         """Return the leaf that a byte of a source belongs to."""
-        level = [self.message.tree] if source == 0 else self.roots(source)
+        level: Sequence[Node] = [self.message.tree] if source == 0 else self.roots(source)
         found: Node | None = None
         while True:
             inside = next((n for n in level if n.source == source and n.start <= offset < n.end), None)
@@ -75,7 +75,7 @@ class TracedMessage:
                 return found
             found, level = inside, inside.children
 
-    def roots(self, source: int) -> list[Node]:
+    def roots(self, source: int) -> Sequence[Node]:
         """Return the topmost nodes of a source; of the frame, those below the root."""
         if source == 0:
             return self.message.tree.children

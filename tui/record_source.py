@@ -124,7 +124,7 @@ class RecordSource:
                 child.value = record.data[part.start : part.end]
             else:
                 child.children = list(self._header_fields(child))
-            node.children.append(child)
+            node.add(child)
         return node
 
     def _header_fields(self, header: Node) -> Iterator[Node]:

@@ -51,6 +51,8 @@ LARGE_PART: Final = 1 << 15
 SMALL_PART: Final = 1 << 10
 MOST_JOINED: Final = 16 << 20
 """Bytes of copies beyond which parts above `SMALL_PART` are pieces of their own."""
+MOST_SESSIONS: Final = 8 << 20
+"""Bytes of the partitions of fetch sessions that are in memory at once, unless one row has more."""
 ROWS_PER_STEP: Final = 1 << 14
 CODE_SHIFT: Final = 32
 _TOPIC_FIELDS: Final = ("topic", "name")
@@ -100,14 +102,31 @@ class JsonBodies:
         self._messages.clear()
         return self._written(rows)
 
-    def requests(self, rows: Int64, requests: "WrittenSide", at: Int64) -> "list[TextPart]":
-        """The parts that make the requests of some of the rows that were written, by their places, but for the last
-        brace: an incremental Fetch has the partitions of its session besides."""
-        sessions = {
-            place: self.session(int(rows[place]), names_topics=bool(requests.names_topics[place]))
-            for place in at[requests.epochs[at] > 0].tolist()
-        }
-        return [requests.part(self._messages.text, at, cut=1), TextPart.some(at, sessions)]
+    def requests(
+        self, rows: Int64, requests: "WrittenSide", at: Int64, *, copied: bool = False
+    ) -> "Iterator[tuple[slice, list[TextPart]]]":
+        """Yield the parts that make the requests of some of the rows that were written, by their places, but for the
+        last brace: an incremental Fetch has the partitions of its session besides. They come in groups, a slice of
+        `at` each: few bytes stand for these partitions, and those of all rows may be too many for the memory. Rows
+        share equal ones, unless all are to be `copied`."""
+        first, room = 0, MOST_SESSIONS
+        sessions: dict[int, bytes] = {}
+        last = b""
+        for number in np.flatnonzero(requests.epochs[at] > 0).tolist():
+            place = int(at[number])
+            text = self.session(int(rows[place]), names_topics=bool(requests.names_topics[place]))
+            size = len(text) if copied or text is not last else 0
+            if size > room and sessions:
+                yield self._group(requests, at, slice(first, number), sessions)
+                first, room, sessions = number, MOST_SESSIONS, {}
+            sessions[place], last = text, text
+            room -= size
+        yield self._group(requests, at, slice(first, len(at)), sessions)
+
+    def _group(
+        self, requests: "WrittenSide", at: Int64, some: slice, sessions: dict[int, bytes]
+    ) -> "tuple[slice, list[TextPart]]":
+        return some, [requests.part(self._messages.text, at[some], cut=1), TextPart.some(at[some], sessions)]
 
     def responses(self, responses: "WrittenSide", at: Int64) -> "TextPart":
         """The responses of some of the rows that were written, by their places; empty where there is none."""
@@ -185,8 +204,10 @@ class JsonBodies:
 
     def session(self, row: int, *, names_topics: bool = True) -> bytes:
         """The member of a request that has the partitions of its session, of an incremental Fetch."""
+        if not RUN.admits_session():  # before all partitions are copied
+            return b""
         fetched = self._decoder.fetch_session(row, names_topics=names_topics)
-        if fetched is None or not RUN.admits_session():
+        if fetched is None:
             return b""
         last, text = self._session
         if last is not fetched:
@@ -194,7 +215,7 @@ class JsonBodies:
                 [{"topic": topic, "partitions": each} for topic, each in fetched.items()]
             )
             self._session = fetched, text
-        RUN.take(0, len(text))
+        RUN.take_session(fetched, len(text))
         return text
 
     def _decompressed(self, groups: "list[_Group]", ends: Int64, outcomes: UInt8) -> Iterator[tuple[Int64, Sections]]:

@@ -87,9 +87,10 @@ class JsonLines:
 
     def lines(
         self, rows: Int64, first_number: int, first_connection: int, marks: Mapping[int, list[Finding]]
-    ) -> JsonText:
-        """The lines of rows of the index, ascending, of one step; with these cross-message findings of some, by place.
-        The first row of the index and its first connection have these numbers, from 0, in the capture."""
+    ) -> Iterator[JsonText]:
+        """Yield the lines of rows of the index, ascending, of one step, some at a time; with these cross-message
+        findings of some, by place. The first row of the index and its first connection have these numbers, from 0, in
+        the capture."""
         requests, responses = self._bodies.written(rows)
         lack_response = self._lone.lack_response(rows)
         is_there = are_whole(requests, responses, lack_response)
@@ -97,16 +98,21 @@ class JsonLines:
         findings = self._findings(rows, np.where(is_there, responses.errors, 0), lone, marks)
         is_there[[place for place, text in findings.items() if text is None]] = False
         at = np.flatnonzero(is_there)
-        others = {place: text for place, text in findings.items() if text is not None and is_there[place]}
-        pieces, sizes = self._bodies.pieces([
-            self._heads(rows[at], first_number, first_connection),
-            *self._bodies.requests(rows, requests, at), TextPart.constant(_BETWEEN, len(at)),
-            self._bodies.responses(responses, at), TextPart.some(at, dict.fromkeys(lone.tolist(), _NULL)),
-            TextPart.some(at, others, _NO_FINDINGS),
-        ])  # fmt: skip
-        ends = np.zeros(len(rows), np.int64)
-        ends[at] = sizes
-        return JsonText(pieces, np.cumsum(ends))
+        begin = 0
+        for some, request in self._bodies.requests(rows, requests, at):
+            end = int(at[some.stop]) if some.stop < len(at) else len(rows)
+            others = {place: text for place, text in findings.items() if begin <= place < end and is_there[place]}
+            of = at[some]
+            pieces, sizes = self._bodies.pieces([
+                self._heads(rows[of], first_number, first_connection), *request, TextPart.constant(_BETWEEN, len(of)),
+                self._bodies.responses(responses, of),
+                TextPart.some(of, dict.fromkeys(of[lack_response[of]].tolist(), _NULL)),
+                TextPart.some(of, {place: text or b"" for place, text in others.items()}, _NO_FINDINGS),
+            ])  # fmt: skip
+            ends = np.zeros(end - begin, np.int64)
+            ends[of - begin] = sizes
+            yield JsonText(pieces, np.cumsum(ends))
+            begin = end
 
     def _heads(self, rows: Int64, first_number: int, first_connection: int) -> TextPart:
         """What of lines is in front of their messages."""

@@ -16,15 +16,12 @@ from dissector.bulk.lone_requests import LoneRequests
 from dissector.bulk.record_columns import CarriedColumns, RecordsOfRows
 from dissector.core.arrays import Bool, Int64
 from dissector.core.finding import Finding
-from dissector.core.grouping import cuts
 from dissector.core.store import Store
 from dissector.exchange.decoder import ExchangeDecoder
 from dissector.index.indexer import Indexer
 from dissector.protocol.embedded.topics import CLUSTER_METADATA, CLUSTER_METADATA_ID
 from dissector.protocol.kernel.json_messages import RecordsForm
 
-MOST_SESSIONS: Final = 8 << 20
-"""Bytes of the partitions of fetch sessions that are in memory at once, unless one row has more."""
 _END: Final = np.frombuffer(b"}", np.uint8)
 
 
@@ -78,22 +75,23 @@ class PackedExchanges:
             else:
                 found[place] = finding
         at = np.flatnonzero(is_whole)
-        whole_requests = self._bodies.requests(rows, requests, at)
-        sizes = np.zeros(len(rows), np.int64)
-        sizes[at] = whole_requests[1].sizes
-        edges = cuts(sizes, MOST_SESSIONS)
-        if len(edges):
-            for some in np.split(rows, edges):
-                yield from self.bodies(some)
-            return
-        end = TextPart.constant(_END, len(at))
-        request, request_sizes = self._bodies.joined([*whole_requests, end])
-        response, response_sizes = self._bodies.joined([self._bodies.responses(responses, at)])
-        codes = responses.codes
-        errors = [(int(np.searchsorted(at, place)), int(codes[place]), each) for place, each in found.items()]
-        places = np.flatnonzero(lack_response[at])
-        lone = list(zip(places.tolist(), self._lone.findings(rows[at[places]]), strict=True))
-        yield rows, PackedBodies(at, Texts(request, request_sizes), Texts(response, response_sizes), lone, errors)
+        begin = 0
+        for some, made in self._bodies.requests(rows, requests, at, copied=True):
+            stop = int(at[some.stop]) if some.stop < len(at) else len(rows)
+            of = at[some]
+            request, request_sizes = self._bodies.joined([*made, TextPart.constant(_END, len(of))])
+            response, response_sizes = self._bodies.joined([self._bodies.responses(responses, of)])
+            codes = responses.codes
+            errors = [
+                (int(np.searchsorted(of, place)), int(codes[place]), each)
+                for place, each in found.items()
+                if begin <= place < stop
+            ]
+            places = np.flatnonzero(lack_response[of])
+            lone = list(zip(places.tolist(), self._lone.findings(rows[of[places]]), strict=True))
+            texts = Texts(request, request_sizes), Texts(response, response_sizes)
+            yield rows[begin:stop], PackedBodies(of - begin, *texts, lone, errors)
+            begin = stop
 
     def may_read_records(self, rows: Int64) -> Bool:
         """Which rows of the index may be read by `records`: `RecordsOfRows.may_read`."""

@@ -160,7 +160,7 @@ class ManyMessages:
         if len(entries):
             yield JsonText([], np.zeros(len(entries), np.int64))
         for some in self._json.steps(np.asarray(indexed, np.int64)):
-            yield self._json.lines(some, self._rows.entries, self._rows.files, self._cross_message(some))
+            yield from self._json.lines(some, self._rows.entries, self._rows.files, self._cross_message(some))
 
     def packed_exchanges(self, rows: range | Int64, *, kept: bool = True) -> Iterator[PackedRows]:
         """Rows for tables, some at a time; entries of files, and rows that have to be decoded, are in none. `kept` says

@@ -260,12 +260,15 @@ class StagePipeline:
         """Learn from the packets of a batch that are cut, unless it is files that end inside a packet. Of a partition
         nobody says so: there a lone one at the end of a batch may be that."""
         is_cut, frames = batch.captured < batch.length, self.indexer.frames
-        ends = int(is_cut[-1]) if self._is_partition else len(self._truncations())
-        if is_cut.any() and (frames.snap_length or int(is_cut.sum()) > ends):
+        count = int(is_cut.sum())
+        if not count:  # and to look for truncated files in vain would take the square of their number
+            return
+        ends = int(is_cut[-1]) if self._is_partition else sum(1 for _ in islice(self._truncations(), count))
+        if frames.snap_length or count > ends:
             frames.snap_length = max(frames.snap_length, int(batch.captured[is_cut].max()))
 
-    def _truncations(self) -> list[Finding]:
-        return [problem for reader in self._readers for problem in reader.problems if problem.code == TRUNCATED]
+    def _truncations(self) -> Iterator[Finding]:
+        return (problem for reader in self._readers for problem in reader.problems if problem.code == TRUNCATED)
 
     def _index(self, batches: Iterable[FrameBatch]) -> None:
         for frames in batches:

@@ -4,7 +4,8 @@ RFC 791, 8200, 9293. Both MAC addresses are locally administered ones, which no 
 """
 
 import struct
-from ipaddress import IPv4Address, ip_address
+from functools import lru_cache
+from ipaddress import IPv4Address, IPv6Address, ip_address
 from typing import Final
 
 from dissector.conversation.turns import End
@@ -30,7 +31,7 @@ def checksum(data: bytes) -> int:
 
 def frame(source: End, destination: End, flags: int, seq: int, ack: int, payload: bytes, *, outward: bool) -> bytes:
     """Return the bytes on the wire. Sequence numbers wrap; `outward` selects which of the two cards sends."""
-    sender, receiver = ip_address(source.host), ip_address(destination.host)
+    sender, receiver = _address(source.host), _address(destination.host)
     options = _SYN_OPTIONS if flags & SYN else b""
     head = struct.pack(
         ">HHIIBBHHH", source.port, destination.port, seq & 0xFFFFFFFF, ack & 0xFFFFFFFF,
@@ -43,6 +44,12 @@ def frame(source: End, destination: End, flags: int, seq: int, ack: int, payload
     if isinstance(sender, IPv4Address):
         return macs + b"\x08\x00" + _ipv4(sender.packed, receiver.packed, len(segment)) + segment
     return macs + b"\x86\xdd" + struct.pack(">IHBB", 6 << 28, len(segment), _TCP, 64) + pseudo[:32] + segment
+
+
+@lru_cache(maxsize=1 << 14)
+def _address(host: str) -> IPv4Address | IPv6Address:
+    """The ends of a capture are few, and to read one takes longer than to build the frame."""
+    return ip_address(host)
 
 
 def _ipv4(sender: bytes, receiver: bytes, size: int) -> bytes:

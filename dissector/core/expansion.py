@@ -20,6 +20,9 @@ from dissector.core.text import byte_size
 
 LISTED: Final = 8
 """Bytes that a partition of a session takes in a list, about."""
+NEW: Final = 16
+"""How many times as much a list of a session costs that is not the one before: to make it costs so much more than to
+write it again. So there is room for 1,600 changes of a session with 5,000 partitions."""
 USED_UP: Final = "not decompressed, as those before it have used up what all may become together"
 
 
@@ -28,6 +31,8 @@ class Expansion:
 
     def __init__(self, room: int = limits.DEFAULT.run_expansion) -> None:
         self._size = room
+        self._session: object = None
+        """The session that was listed last."""
         self._numbers = np.frombuffer(mmap.mmap(-1, mmap.PAGESIZE), np.int64, 3)
         """What is left, sections and sessions that were left out: in memory that forked processes share."""
         self.begin()
@@ -35,6 +40,7 @@ class Expansion:
     def begin(self) -> None:
         """Begin a run."""
         self._numbers[:] = self._size, 0, 0
+        self._session = None
 
     @property
     def has_room(self) -> bool:
@@ -46,6 +52,11 @@ class Expansion:
         beyond = size - bounds.packed_ratio * wire
         if beyond > 0:
             self._numbers[0] -= beyond
+
+    def take_session(self, session: object, size: int) -> None:
+        """Note that a session was listed, in so many bytes."""
+        self.take(0, size if session is self._session else NEW * size)
+        self._session = session
 
     def admits_section(self) -> bool:
         """Whether a section may be decompressed; counts those that may not."""

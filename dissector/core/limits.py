@@ -123,8 +123,8 @@ class Limits:
     run_expansion: int = 1 << 30
     """Bytes that all frames of a run may become beyond `packed_ratio` times their size: decompressed records, and lists
     of the partitions of fetch sessions. Real batches stay below that ratio; those that do not, of one value again and
-    again, are mostly few: there is room for 1,000 of 1 MB, and for 40,000 Fetches of a session with 5,000
-    partitions."""
+    again, are mostly few: there is room for 1,000 of 1 MB, and for 26,000 Fetches of a session with 5,000 partitions,
+    or for 1,600 that change it."""
 
     packed_records: int = 20_000
     """Records and headers that the sections of one frame may have beyond one for each of their bytes on the wire, so

@@ -134,7 +134,7 @@ def _request(exchange: Exchange, body: Body) -> dict[str, Any] | None:
     value = _message(exchange.request, body)
     if value is None or exchange.fetched is None or not RUN.admits_session():
         return value
-    RUN.take(0, sum(LISTED * len(numbers) for numbers in exchange.fetched.values()))
+    RUN.take_session(exchange.fetched, sum(LISTED * len(numbers) for numbers in exchange.fetched.values()))
     session = [{"topic": topic, "partitions": numbers} for topic, numbers in exchange.fetched.items()]
     return value | {"fetch_session": session}
 

@@ -9,6 +9,7 @@ from itertools import chain
 from operator import itemgetter
 from typing import Final
 
+from dissector.core.allocator import return_freed_memory
 from dissector.core.text import counted
 from dissector.pipeline.commit import commit, rows_by_table, total_tally
 from dissector.pipeline.file_scan import FileScan, scan_file
@@ -37,6 +38,7 @@ def ingest_here(
 ) -> IngestResult:  # fmt: skip
     """Ingest captures into the tables of a storage: `ingest`; in `parts` processes, or as many as are useful. Raises
     `StorageError` if it can't be written to, and `CaptureError` if a key log can't be opened."""
+    return_freed_memory()
     secrets = TlsSecrets(key_logs)
 
     def scan() -> list[FileScan]:

@@ -21,6 +21,7 @@ from typing import Any, Final, NamedTuple, Self
 from dissector.capture.errors import CaptureError
 from dissector.capture.partition import Block
 from dissector.capture_session import Capture
+from dissector.core.allocator import return_freed_memory
 from dissector.index.shared_state import SharedState
 from dissector.pipeline.origins import FileOrigins
 from dissector.pipeline.partition_rows import WriteOptions, rows_with
@@ -152,6 +153,7 @@ def _answers(connections: Sequence[Connection], add: Callable[[int, int], None])
 
 def _work(connection: Connection, partition: Partition) -> None:
     """Dissect a partition of each job: what a process does."""
+    return_freed_memory()
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the process that started this one ends it
     with suppress(BrokenPipeError, EOFError):  # that process is gone, or needs this one no longer
         while True:

@@ -84,7 +84,7 @@ def _first(node: Node) -> Iterable[Node]:
         each = stack.pop()
         is_array = each.type.endswith("ARRAY")
         if is_array and each.children:
-            stack = each.children[1:2]  # nothing behind an array is where it seems to be
+            stack = list(each.children[1:2])  # nothing behind an array is where it seems to be
             yield each.children[0]
         elif each.type == "STRUCT":
             stack += reversed(each.children)

@@ -13,9 +13,11 @@ from dissector.core.finding import Finding, Severity
 from dissector.core.text import counted
 from dissector.protocol.codec.plan import plan
 from dissector.protocol.codec.reader import DECODE_ERRORS, Reader, reader
+from dissector.protocol.codec.sparse_tracer import SparseTracer
 from dissector.protocol.codec.tracer import Tracer
 from dissector.protocol.embedded.context import EMPTY_CONTEXT, DecodingContext, annotate_ids
 from dissector.protocol.embedded.secrets import MASKED
+from dissector.protocol.embedded.topics import RECORDS_FIELDS
 from dissector.protocol.embedded.tree import TreeEmbedder
 from dissector.protocol.inference.scoring import reads_as
 from dissector.protocol.records.to_json import frame_budget
@@ -221,7 +223,8 @@ def read(data: bytes, layout: MessageLayout, end: int | None = None) -> Decoded:
             read_body = reader(layout.body, layout.body_version, other)
         body, at = read_body(whole, at, stop)
     except DECODE_ERRORS:
-        traced = trace(data, layout, end)
+        kind = Tracer if layout.body in RECORDS_FIELDS else SparseTracer
+        traced = trace(data, layout, end, tracer_type=kind)
         decoded = Decoded(header, body, whole[at:], traced.findings)
         if header:
             _keep_whole_fields(decoded, traced.tree, data)
@@ -300,21 +303,24 @@ def trace(
     end: int | None = None,
     context: DecodingContext = EMPTY_CONTEXT,
     bounds: limits.Limits = limits.DEFAULT,
+    *,
+    tracer_type: type[Tracer] = Tracer,
 ) -> Traced:
     """Decode a frame into a tree, with the contents of its bytes fields.
 
-    The leaves tile `data`. Bytes from `end` on follow a gap and are not read.
+    The leaves tile `data`. Bytes from `end` on follow a gap and are not read. A message that is damaged can be read for
+    its values alone, by `SparseTracer`.
     """
     stop = _stop(data, layout, end)
     sources = [ByteSource(0, "frame", data)]
     root = Node("frame", "", "STRUCT", 0, len(data))
     root.findings += layout.findings
     records = RecordTracer(sources, frame_budget(bounds))
-    tracer = Tracer(data, 0, stop, records, frame_end=0 if layout.masked_from is None else len(data))
+    tracer = tracer_type(data, 0, stop, records, frame_end=0 if layout.masked_from is None else len(data))
     try:
         if layout.token:
             tracer.prefix(root)
-            root.children.append(Node(AUTH_BYTES, AUTH_BYTES, "BYTES", tracer.at, stop, data[tracer.at : stop]))
+            root.add(Node(AUTH_BYTES, AUTH_BYTES, "BYTES", tracer.at, stop, data[tracer.at : stop]))
             tracer.at = stop
             TreeEmbedder(sources, records, context).token(root.children[-1])
         if layout.header is not None:
@@ -323,45 +329,40 @@ def trace(
         if layout.body is not None:
             other = _other_layout(layout.body, layout.body_version, data[:stop], tracer.at)
             if other:
-                root.findings.append(_other_layout_finding(layout.body, layout.body_version, other))
+                root.findings += (_other_layout_finding(layout.body, layout.body_version, other),)
             tracer.message(plan(layout.body, layout.body_version, other), "body", root)
             embedder = TreeEmbedder(sources, records, context)
             embedder.message(layout.body, root.children[-1])
             embedder.records(layout.body, root.children[-1])
             annotate_ids(root, context)
     except LimitError as error:
-        root.findings.append(over_limit(error, stop - tracer.at))
+        root.findings += (over_limit(error, stop - tracer.at),)
     except WireError as error:
-        root.findings += _malformed(error, root, layout, (len(data) if end is None else end) - tracer.at)
+        root.findings += _malformed(
+            error, tracer.last_path(root), layout, (len(data) if end is None else end) - tracer.at
+        )
     else:
         if layout.body is not None and tracer.at < stop:
-            root.findings.append(_trailing_bytes_finding(stop - tracer.at, tracer.at))
+            root.findings += (_trailing_bytes_finding(stop - tracer.at, tracer.at),)
     for start, rest_end in ((tracer.at, stop), (stop, len(data))):
         if start < rest_end:
             rest = Node("(rest)", "(rest)", UNPARSED, start, rest_end, data[start:rest_end])
             if layout.masked_from is not None and start >= layout.masked_from:
                 rest.note = MASKED
-            root.children.append(rest)
+            root.add(rest)
     root.end = len(data)
     return Traced(root, sources, [f for node in root.walk() if node.findings for f in _findings_with_paths(node)])
 
 
-def _malformed(error: WireError, root: Node, layout: MessageLayout, unread: int) -> list[Finding]:
+def _malformed(error: WireError, path: str, layout: MessageLayout, unread: int) -> tuple[Finding, ...]:
     """The finding about bytes that don't fit; none of masked ones, as reading ends before what the layout's own finding
     is about."""
     if layout.masked_from is not None:
-        return []
+        return ()
     words = f"{error}, at offset {error.at:,}; {counted(unread, 'byte')} could not be read"
-    return [Finding("malformed", Severity.ERROR, words, _last_node(root).path)]
+    return (Finding("malformed", Severity.ERROR, words, path),)
 
 
 def _findings_with_paths(node: Node) -> list[Finding]:
     """Yield a node's findings, each with a path."""
     return [f if f.path or not node.path else f.under(node.path) for f in node.findings]
-
-
-def _last_node(node: Node) -> Node:
-    """Return the last node that was begun."""
-    while node.children:
-        node = node.children[-1]
-    return node

@@ -9,8 +9,8 @@ A *source* is a run of bytes that nodes point into. Source 0 is the frame, size 
 section is a separate source, whose nodes are below the compressed leaf.
 """
 
-from collections.abc import Iterator
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from typing import Final, NamedTuple
 
 from dissector.core.finding import Finding
@@ -18,6 +18,8 @@ from dissector.protocol.codec.reader import UNKNOWN_TAGS
 from dissector.protocol.schema.model import Field
 
 UNPARSED = "UNPARSED"
+WHOLE: Final = "WHOLE"
+"""The type of a node that has the values of all below it, in trees that are made for the values alone."""
 
 
 class CompressedSpan(NamedTuple):
@@ -69,8 +71,16 @@ class Node:
     schema: Field | None = None
     advice: str = ""
     secret: tuple[int, int] | None = None
-    findings: list[Finding] = field(default_factory=list)
-    children: list["Node"] = field(default_factory=list)
+    findings: tuple[Finding, ...] = ()
+    children: Sequence["Node"] = ()
+    """Nearly all nodes are leaves: a list for each would be a quarter of a tree's memory."""
+
+    def add(self, *children: "Node") -> None:
+        """Add children behind those that are there."""
+        if isinstance(self.children, list):
+            self.children += children
+        else:
+            self.children = [*self.children, *children]
 
     def path_of(self, name: str) -> str:
         """Return the path of a child called `name`."""
@@ -104,6 +114,13 @@ class Node:
         return next((node for node in self.walk() if node.path == path), None)
 
 
+def last_node(node: Node) -> Node:
+    """Return the last node that was begun."""
+    while node.children:
+        node = node.children[-1]
+    return node
+
+
 _ABSENT: Final = object()
 """The value of a node without a whole field."""
 
@@ -121,6 +138,8 @@ def _fields(node: Node) -> list[Node]:
 
 
 def _value(node: Node, data: bytes) -> object:
+    if node.type == WHOLE:
+        return node.value
     if node.type.endswith("RECORDS") and node.children:
         return data[node.children[0].end : node.end]
     fields = _fields(node)

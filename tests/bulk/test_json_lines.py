@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from dissector.bulk import decompressed_sections, json_bodies, json_fields
@@ -11,6 +12,8 @@ from dissector.exchange.to_json import json_line
 from dissector.protocol.kernel import json_messages
 from tests.bulk.test_info_texts import opened
 from tests.conftest import BUNDLED, PCAPS
+from tests.index.test_fetch_sessions import fetch
+from tests.traffic import Turn, capture_of, conversation, response
 
 CAREFUL = b"careful\n"
 
@@ -64,6 +67,43 @@ def test_little_memory_changes_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(json_bodies, "MOST_FRAME_BYTES", 1 << 12)
     assert check(opened(PCAPS / "librdkafka-pipelined.pcapng"))
     assert check(opened(PCAPS / "java-streams.pcapng"))
+
+
+def a_session_that_changes(fetches: int) -> list[Turn]:
+    """A Fetch of a session, and others of which two in three add a partition, with an empty response each."""
+    turns = [Turn(True, fetch(0, 0, {"a": list(range(300))}, {})), Turn(False, response(0, bytes(14)))]
+    for number in range(1, fetches):
+        added = {"a": [1_000 + number]} if number % 3 else {}
+        turns += [Turn(True, fetch(number, number, added, {})), Turn(False, response(number, bytes(14)))]
+    return turns
+
+
+def test_partitions_of_sessions_are_in_memory_a_part_at_a_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    capture = opened(Path(capture_of(tmp_path, conversation(a_session_that_changes(30)))))
+    rows = range(len(capture))
+    [whole] = capture.messages.json_lines(rows)
+    monkeypatch.setattr(json_bodies, "MOST_SESSIONS", 4_000)
+    parts = list(capture.messages.json_lines(rows))
+    assert len(parts) > 6
+    assert max(sum(map(len, part.pieces)) for part in parts[1:]) < 4_000 * 3  # the first one has the whole session
+    assert sum(len(part.ends) for part in parts) == len(rows)
+    assert b"".join(b"".join(part.pieces) for part in parts) == b"".join(whole.pieces)
+    assert check(capture) == len(rows)
+    packed = [_packed(capture), _packed(capture)]
+    monkeypatch.undo()
+    assert packed == [_packed(capture)] * 2
+    assert len(packed[0]) == len(rows)
+
+
+def _packed(capture: Capture) -> list[tuple[int, bytes]]:
+    """Rows for tables, and their requests."""
+    found: list[tuple[int, bytes]] = []
+    for each in capture.messages.packed_exchanges(range(len(capture))):
+        data, sizes = each.bodies.requests
+        ends = zip(np.cumsum(sizes).tolist(), sizes.tolist(), strict=True)
+        texts = [bytes(data[end - size : end]) for end, size in ends]
+        found += zip(each.rows.tolist(), texts, strict=True)
+    return found
 
 
 def test_programs_are_made_before_rows_are_read() -> None:

@@ -2,12 +2,15 @@
 
 from pathlib import Path
 
+import pytest
 from typer.testing import CliRunner
 
 import dissector
+from dissector.capture_session import Capture
+from dissector.capture_session.stage_pipeline import StagePipeline
 from dissector.capture_session.tally import CaptureTally
 from dissector.cli.main import app
-from tests.traffic import Turn, conversation, ethernet, pcap
+from tests.traffic import Turn, capture_of, conversation, ethernet, exchanges, pcap
 from tools.fuzz.logins import METADATA, VERSIONS
 
 SNAP = 80
@@ -37,3 +40,15 @@ def test_frames_that_were_cut_are_counted_over_partitions() -> None:
     [found] = CaptureTally.merged([], parts).problems
     assert found.message == "3 frames cut by snap length 80"
     assert not CaptureTally(snap_length=80).problems
+
+
+def test_no_other_file_is_looked_at_where_no_packet_is_cut(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Files may be thousands, with a batch each."""
+    monkeypatch.setattr(StagePipeline, "_truncations", lambda _: pytest.fail("looked at the files"))
+    paths = []
+    for number in range(3):
+        (tmp_path / str(number)).mkdir()
+        paths.append(capture_of(tmp_path / str(number), conversation(exchanges(2))))
+    with Capture(paths) as capture:
+        list(capture.read())
+        assert len(capture) > 0

@@ -105,3 +105,12 @@ def test_sessions_beyond_the_room_are_not_listed_and_that_is_said(tmp_path: Path
     found = [json.loads(line)["request"].get("fetch_session") for line in b"".join(lines).splitlines()]
     assert found == [None, [{"topic": "a", "partitions": list(range(9))}], None]
     assert "partitions of fetch sessions were not listed" in room.complaint()
+
+
+def test_a_list_that_is_made_anew_costs_as_much_as_sixteen(room: Expansion) -> None:
+    room._numbers[0] = 1_000
+    one, other = {"a": [1]}, {"a": [1]}
+    for session, size, is_left in ((one, 10, 840), (one, 10, 830), (other, 10, 670), (one, 40, 30), (one, 30, 0)):
+        room.take_session(session, size)
+        assert room._numbers[0] == is_left
+    assert not room.has_room

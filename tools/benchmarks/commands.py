@@ -1,20 +1,32 @@
-"""Every command over inputs of a megabyte that are made to cost much: the worst seconds and the most memory of each.
+"""Every command over inputs that are made to cost much, and over ordinary ones: the worst seconds a megabyte, the worst
+growth, and the most memory of each, and which input it was.
 
-The inputs are those of `costly_sessions`, or all whose name has the text in `SHAPES`; the commands are all, or those
-whose title has the text in `COMMANDS`. Start-up is left out of seconds.
+Inputs are of a megabyte where work of two halves may be multiplied, and of an eighth of one where size adds nothing.
+Of the former, where a run takes long enough to tell, a quarter is measured too: four times the time is no growth.
+`SHAPES=` and `COMMANDS=` choose those whose name has the text. `COSTS=FILE` keeps all figures, a line each. Start-up is
+left out of seconds.
 """
 
+import json
 import math
 import os
 import random
+import select
 import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Final, NamedTuple
 
 from tests.traffic import request
 from tools.benchmarks import costly_sessions
+from tools.benchmarks import starter as starting
+from tools.benchmarks.captures import bulk, chatty, connections, mixed
 from tools.benchmarks.hostile_shapes import SHAPES, file_of, sequence
-from tools.benchmarks.measuring import BEFORE, KDISSECT, measured
+from tools.benchmarks.measuring import BEFORE, ENVIRONMENT, family, memory
 
 MEGABYTE: Final = 1 << 20
 IN, OUT = "{in}", "{out}"
@@ -53,8 +65,20 @@ COMMANDS: Final[dict[str, tuple[str, ...]]] = {
     **{f"export {form}": ("export", IN, "-f", form, "-w", OUT) for form in ("json", "mermaid", "svg", "pytest")},
     "ingest": ("ingest", IN, "--out", f"{OUT}.tables"),
 }
-MOST_CPU: Final = 60
-"""Seconds. A command that takes more is ended, and its figures are infinite."""
+ORDINARY: Final = {
+    "chatty traffic": lambda path, size: chatty(path, size // 300),
+    "all recordings": lambda path, size: mixed(path, size // 300),
+    "batches of a megabyte": lambda path, size: bulk(path, max(1, size // MEGABYTE)),
+    "connections of one heartbeat": lambda path, size: connections(path, size // 800),
+}
+"""Inputs that nobody made to cost much, by name: functions of a path and a size."""
+MOST_SECONDS: Final = 30
+MOST_MEGABYTES: Final = 1_500
+"""What a run may take before it is ended: then its time is infinite, and its memory is what it had."""
+TOLD: Final = 0.4
+"""Seconds of CPU from which a quarter of the input is measured too: with less the clock decides."""
+_LOOKS: Final = 0.02
+"""Seconds between looks at the memory."""
 
 
 class Cost(NamedTuple):
@@ -63,59 +87,116 @@ class Cost(NamedTuple):
     cpu: float
     """Seconds a megabyte, start-up left out."""
     megabytes: float
+    growth: float
+    """How many times the time a megabyte is that of a quarter of the input; 0 if that was not measured."""
     shape: str
+    failure: str = ""
+
+
+class _Run(NamedTuple):
+    cpu: float
+    megabytes: float
     failure: str = ""
 
 
 def main(folder: Path) -> None:
     """The table; with `BEFORE`, the earlier version's figures beside ours."""
-    versions = [None, BEFORE] if BEFORE else [None]
-    heads = "".join(
-        f"{f'cpu s/MB{when}':>17}  {'of':36}{f'MB{when}':>10}  of{'':34}" for when in ("", " before")[: len(versions)]
+    versions = [("now", _Starter(Path.cwd()))] + ([("before", _Starter(Path(BEFORE)))] if BEFORE else [])
+    inputs = inputs_in(folder, os.environ.get("SHAPES", ""))
+    cells = "".join(f" s/MB {when} | of | growth | of | MB {when} | of |" for when, _ in versions)
+    print(
+        f"\nevery command over {len(inputs)} inputs\n\n| command |{cells}\n|---|{'---|' * 6 * len(versions)}",
+        flush=True,
     )
-    print(f"\nevery command\n  {'':22}{heads}".rstrip(), flush=True)
-    start, inputs = inputs_in(folder, os.environ.get("SHAPES"))
+    failures: list[str] = []
     for command, words in COMMANDS.items():
         if os.environ.get("COMMANDS", "") in command:
-            rows = [costs(words, start, inputs, folder / "out", version) for version in versions]
-            print(f"  {command:22}{''.join(map(_cells, rows))}".rstrip(), flush=True)
-            for failed in (cost for row in rows for cost in row if cost.failure):
-                print(f"    {failed.shape}: {failed.failure}", flush=True)
+            rows = [list(_costs(words, inputs, folder, starter)) for _, starter in versions]
+            print(f"| {command} |{''.join(map(_cells, rows))}", flush=True)
+            for (when, _), row in zip(versions, rows, strict=True):
+                failures += [f"{command}, {when}, {each.shape}: {each.failure}" for each in row if each.failure]
+                _keep(command, when, row)
+    print(f"\nfailed: {len(failures)}\n" + "\n".join(failures))
 
 
-def inputs_in(folder: Path, chosen: str | None) -> tuple[Path, list[Path]]:
-    """Make the inputs, once for all commands: one that costs next to nothing, and the shapes."""
-    start = folder / "start"
-    start.write_bytes(file_of(sequence(lambda talk, n: iter([talk.says(True, request(n))])), 1_000))
-    made: list[Path] = []
-    for name, make in SHAPES.items():
-        if chosen in name if chosen is not None else make.__module__ == costly_sessions.__name__:
-            made.append(folder / name)
-            made[-1].write_bytes(make(MEGABYTE, random.Random(7)))
-    return start, made
+def inputs_in(folder: Path, chosen: str) -> list[str]:
+    """Make the inputs, once for all commands, whole and a quarter, and one that costs next to nothing. Return names."""
+    _path(folder, "start", 1).write_bytes(file_of(sequence(lambda talk, n: iter([talk.says(True, request(n))])), 1_000))
+    for parts in (1, 4):
+        for name, make in SHAPES.items():
+            if chosen in name and (_grows(name) or parts == 1):
+                size = MEGABYTE if _grows(name) else MEGABYTE // 8
+                _path(folder, name, parts).write_bytes(make(size // parts, random.Random(7)))
+        for name, write in ORDINARY.items():
+            if chosen in name:
+                write(_path(folder, name, parts), MEGABYTE // parts)
+    return [name for name in (*SHAPES, *ORDINARY) if chosen in name]
 
 
-def costs(words: tuple[str, ...], start: Path, inputs: list[Path], out: Path, version: str | None) -> list[Cost]:
-    """What a command takes for each input, in an earlier version's folder if one is given."""
-    base = _cost(words, start, out, version)
-    found = [_cost(words, path, out, version) for path in inputs]
-    sizes = [path.stat().st_size / MEGABYTE for path in inputs]
-    return [
-        cost._replace(cpu=max(0.0, cost.cpu - (0 if base.failure else base.cpu)) / size)
-        for cost, size in zip(found, sizes, strict=True)
-    ]
+def _grows(name: str) -> bool:
+    """Whether the size of an input is to be varied."""
+    return name in ORDINARY or SHAPES[name].__module__ == costly_sessions.__name__
 
 
-def _cost(words: tuple[str, ...], path: Path, out: Path, version: str | None) -> Cost:
-    shutil.rmtree(f"{out}.tables", ignore_errors=True)
-    given = [word.replace(IN, str(path)).replace(OUT, str(out)) for word in words]
-    try:
-        figure = measured(["sh", "-c", f'ulimit -t {MOST_CPU}; exec "$@"', "sh", *KDISSECT, *given], 1, version)
-    except SystemExit as error:
-        return Cost(math.inf, math.inf, path.name, str(error).partition(": ")[2])
-    return Cost(figure.cpu, figure.megabytes, path.name)
+def _path(folder: Path, name: str, parts: int) -> Path:
+    return folder / f"{name.replace(' ', '-')}-{parts}"
+
+
+def _costs(words: tuple[str, ...], inputs: list[str], folder: Path, starter: "_Starter") -> Iterator[Cost]:
+    def run(name: str, parts: int) -> _Run:
+        for made in folder.glob("out*"):
+            shutil.rmtree(made) if made.is_dir() else made.unlink()
+        path = _path(folder, name, parts)
+        found = starter.run([word.replace(IN, str(path)).replace(OUT, str(folder / "out")) for word in words])
+        return found._replace(cpu=max(0.0, found.cpu - start) * MEGABYTE / path.stat().st_size)
+
+    start = 0.0
+    first = run("start", 1)
+    start = 0.0 if first.failure else first.cpu / MEGABYTE * _path(folder, "start", 1).stat().st_size
+    for name in inputs:
+        whole = run(name, 1)
+        quarter = run(name, 4).cpu if _grows(name) and TOLD < whole.cpu < math.inf else 0.0
+        yield Cost(whole.cpu, whole.megabytes, whole.cpu / quarter if quarter else 0.0, name, whole.failure)
+
+
+class _Starter:
+    """A process of a version of the program that runs commands (`starter`), one at a time, within bounds."""
+
+    def __init__(self, version: Path) -> None:
+        self._process = subprocess.Popen(
+            [sys.executable, "-P", str(Path(starting.__file__).resolve())],
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, bufsize=1, cwd=version,
+            env=ENVIRONMENT | {"PYTHONPATH": str(version)},
+        )  # fmt: skip
+
+    def run(self, words: list[str]) -> _Run:
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        self._process.stdin.write(json.dumps(words) + "\n")
+        group = int(self._process.stdout.readline())
+        peak, began, ended = 0.0, time.perf_counter(), ""
+        while not select.select([self._process.stdout], [], [], _LOOKS)[0]:
+            peak = max(peak, sum(map(memory, family(self._process.pid))) / 1024)
+            if not ended and peak > MOST_MEGABYTES:
+                ended = f"more than {MOST_MEGABYTES} MB"
+            elif not ended and time.perf_counter() - began > MOST_SECONDS:
+                ended = f"more than {MOST_SECONDS} s"
+            else:
+                continue
+            os.killpg(group, signal.SIGKILL)
+        cpu, failure = json.loads(self._process.stdout.readline())
+        return _Run(math.inf if ended or failure else cpu, peak, ended or failure)
 
 
 def _cells(row: list[Cost]) -> str:
     slowest, largest = max(row), max(row, key=lambda cost: cost.megabytes)
-    return f"{slowest.cpu:17.2f}  {slowest.shape:36}{largest.megabytes:10.0f}  {largest.shape:36}"
+    grown = max(row, key=lambda cost: cost.growth)
+    growth = f"{grown.growth:.1f} | {grown.shape}" if grown.growth else "- | -"
+    return f" {slowest.cpu:.2f} | {slowest.shape} | {growth} | {largest.megabytes:.0f} | {largest.shape} |"
+
+
+def _keep(command: str, when: str, row: list[Cost]) -> None:
+    if path := os.environ.get("COSTS"):
+        with Path(path).open("a") as file:
+            for cost in row:
+                print(command, when, *cost[::-1][1:], cost.failure.replace("\n", " "), sep="\t", file=file)

@@ -209,6 +209,19 @@ def produce_to_ever_new_topics(size: int, _chance: random.Random) -> bytes:
 
 
 @shape
+def one_huge_frame(size: int, _chance: random.Random) -> bytes:
+    one = _metadata(7, size // 150)
+    return _one_connection(len(one[1]) * 11 // 10, lambda n: one if not n else _metadata(n, 0))
+
+
+@shape
+def one_huge_frame_cut(size: int, _chance: random.Random) -> bytes:
+    """It lacks its last bytes."""
+    one = _metadata(7, size // 150)
+    return _one_connection(len(one[1]), lambda n: one)
+
+
+@shape
 def frames_of_a_few_bytes(size: int, _chance: random.Random) -> bytes:
     """Many frames a segment."""
     frame = b"\0\0\0\x0a\0\x12\0\0\0\0\0\x07\0\0"

@@ -24,9 +24,11 @@ from dissector.export.formats import ExportFormat, ExportRequest
 from dissector.export.redaction.frames import Redactor
 from dissector.protocol.message import request_layout, response_layout, trace
 from dissector.protocol.records.compress_to_size import compress_to_size
+from dissector.protocol.schema.api_keys import ApiKey
 from dissector.protocol.tree import Node
 from tests.export.redaction.secrets import KEPT
 from tests.traffic import Turn, conversation, ethernet, pcap
+from tools.fuzz.hidden_texts import HIDDEN_IN, batch_with, produce_with
 from tools.fuzz.leaks import Pieces
 from tools.fuzz.logins import CHANGES, VERSIONS, Said, packets_file
 from tools.fuzz.mutation import mutated
@@ -43,6 +45,8 @@ GREETED: Final = 0.8
 """How many conversations begin with an exchange that says that the connection needs no login: others are masked."""
 HURT: Final = 0.3
 """How many captures the network changes as well."""
+HIDDEN: Final = 0.2
+"""How many have a name where no decoder shows it."""
 LETTERS: Final = "bcdfghjklmnpqrstvwxzBCDFGHJKLMNPQRSTVWXZ"
 """None of which four in a row are in a word."""
 TEXTS: Final = (ExportFormat.JSON, ExportFormat.TRANSCRIPT)
@@ -58,6 +62,9 @@ def redaction_file(chance: random.Random) -> tuple[bytes, Names]:
     for _ in range(chance.choice((0, 1, 1, 2, 3, 5))):
         at = chance.randrange(len(some))
         some[at] = chance.choice((*CHANGES, *OWN_CHANGES))(some[at], chance)
+    if chance.random() < HIDDEN and names:
+        hidden = produce_with(batch_with(chance.choice(list(HIDDEN_IN)), chance.choice(names)))
+        some.insert(chance.randrange(len(some) + 1), Said(True, hidden, ApiKey.PRODUCE, 7))
     some = [*VERSIONS, *some] if chance.random() < GREETED else some
     packets = conversation([Turn(each.from_client, each.data) for each in some if each.data])
     return (

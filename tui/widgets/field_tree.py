@@ -121,7 +121,7 @@ class FieldTree(Tree[Item], PlacedScrollBar, DraggableBorder):
                 rows = range(start, min(start + CHUNK, len(children)))
                 item.add(Text(f"{rows.start}…{rows.stop - 1}", "dim"), data=rows)
 
-    def _add(self, item: TreeNode[Item], nodes: list[Node]) -> None:
+    def _add(self, item: TreeNode[Item], nodes: Sequence[Node]) -> None:
         for node in nodes:
             item.add(node.name, data=node, allow_expand=bool(node.children))
 
@@ -264,7 +264,7 @@ class FieldTree(Tree[Item], PlacedScrollBar, DraggableBorder):
         self.scroll_to_line(self.last_line, animate=False)
 
 
-def _siblings(item: TreeNode[Item], chunk: TreeNode[Item]) -> list[Node]:
+def _siblings(item: TreeNode[Item], chunk: TreeNode[Item]) -> Sequence[Node]:
     """Return the fields of a chunk of an item's children."""
     assert isinstance(item.data, Node)
     assert isinstance(chunk.data, range)

@@ -1,6 +1,7 @@
 """Rows in each output format, for `show` and for live captures. `FORMATS` alone says what each format can do."""
 
 from collections.abc import Callable, Iterable, Iterator
+from itertools import islice
 from typing import Final, NamedTuple, Self
 
 import numpy as np
@@ -17,6 +18,8 @@ from dissector.exchange.row_fields import ROW_FIELDS
 from dissector.exchange.to_json import json_line
 from dissector.export.table_cells import TableForm, as_csv, as_csv_without_formulas, as_tabs
 
+LINES_TOGETHER: Final = 4_096
+"""Lines of a tree that are rendered together: those of a large frame would take as much memory as its tree."""
 ROWS_TOGETHER: Final = 1 << 16
 """Rows that are rendered as text together: the more, the less each costs."""
 
@@ -24,8 +27,8 @@ ROWS_TOGETHER: Final = 1 << 16
 class RowFormat(NamedTuple):
     """What an output format can do. An exchange is shown whole by `render`, or as columns by `cells`."""
 
-    render: Callable[[Exchange, int], bytes] | None = None
-    """Renders an exchange of a capture that began at that time; None where all is columns."""
+    render: Callable[[Exchange, int], Iterable[bytes]] | None = None
+    """Renders an exchange of a capture that began at that time, in pieces; None where all is columns."""
     render_many: Callable[[Capture, range | Int64], Iterator[bytes | memoryview]] | None = None
     """The same of many rows, of which few are decoded one by one."""
     head: Callable[[], bytes] = bytes
@@ -118,11 +121,11 @@ class RowRenderer(NamedTuple):
         render = self.format.render
         if self.names or render is None:
             return exchange_lines(self.names, exchanges, self.cells)
-        return (render(exchange, start_ns) for exchange in exchanges)
+        return (piece for exchange in exchanges for piece in render(exchange, start_ns))
 
 
-def _text(exchange: Exchange, start_ns: int) -> bytes:
-    return row_line(exchange.row, start_ns).encode() + b"\n"
+def _text(exchange: Exchange, start_ns: int) -> tuple[bytes]:
+    return (row_line(exchange.row, start_ns).encode() + b"\n",)
 
 
 def _text_of_many(capture: Capture, rows: range | Int64) -> Iterator[memoryview]:
@@ -134,12 +137,14 @@ def _text_head() -> bytes:
     return head_line().encode() + b"\n"
 
 
-def _tree(exchange: Exchange, start_ns: int) -> bytes:
-    return "\n".join(tree_lines(exchange, start_ns)).encode() + b"\n"
+def _tree(exchange: Exchange, start_ns: int) -> Iterator[bytes]:
+    lines = tree_lines(exchange, start_ns)
+    while some := list(islice(lines, LINES_TOGETHER)):
+        yield "".join(f"{line}\n" for line in some).encode()
 
 
-def _json(exchange: Exchange, _start_ns: int) -> bytes:
-    return json_line(exchange)
+def _json(exchange: Exchange, _start_ns: int) -> tuple[bytes]:
+    return (json_line(exchange),)
 
 
 def _json_of_many(capture: Capture, rows: range | Int64) -> Iterator[bytes | memoryview]:

@@ -209,7 +209,7 @@ def _without_body(traced: Traced) -> Traced:
     children = [node for node in traced.tree.children if node.name in ("size", "header")]
     start, end = max((node.end for node in children), default=0), len(source.data)
     children.append(Node("(rest)", "(rest)", UNPARSED, start, end, source.data[start:]))
-    return Traced(replace(traced.tree, children=children, findings=[]), [source], [])
+    return Traced(replace(traced.tree, children=children, findings=()), [source], [])
 
 
 def _damage_codes(findings: Iterable[Finding]) -> set[str]:

@@ -6,7 +6,8 @@ closer look is left to the tree: formats inside of bytes, records of Kafka's own
 entries that are no batch of today's, what is damaged, a piece of a name in a number.
 """
 
-from collections.abc import Iterator, Mapping
+from collections import deque
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Final, NamedTuple
 
 import google_crc32c
@@ -34,6 +35,8 @@ from dissector.protocol.wire import uuid_text
 _OF_THE_LOG: Final = frozenset(("FetchSnapshotResponse",))
 _MOST_RECORDS: Final = limits.DEFAULT.tree_nodes // 100
 """Records and headers of one frame whose tree surely has all of them."""
+KEPT_TOGETHER: Final = 1 << 20
+"""Bytes that are searched for pieces of names together: in a frame alone, most of the time goes into the call."""
 _CRC: Final = slice(CRC_FROM - 4, CRC_FROM)
 
 
@@ -67,6 +70,9 @@ class PlainFrames:
         self._fields: dict[tuple[MessageLayout, int], _TextNode] = {}
         self._texts: dict[tuple[int, bytes], bytes] = {}
         """Replacements by the identity of their leaf's node, which `_fields` keeps."""
+        self._next: deque[MessageTexts] = deque()
+        self._works: dict[int, _FrameWork | None] = {}
+        """What is prepared, by the identity of messages that are alive; None for those that are for the tree."""
         self._header_key = Node("key", "records.headers.key", "STRING", 0, 0)
 
     def learn(self, message: MessageTexts) -> bool:
@@ -88,8 +94,56 @@ class PlainFrames:
                 learn(section.plain[begin:end], is_text=True)
         return True
 
+    def begin(self, messages: Sequence[MessageTexts]) -> None:
+        """Get ready for messages that are redacted next, in this order."""
+        self._next = deque(messages)
+        self._works.clear()
+
     def redacted(self, message: MessageTexts) -> bytes | None:
         """Return the redacted frame of a message; None if that is for the tree."""
+        if id(message) not in self._works:
+            self._prepare(message)
+        work = self._works.pop(id(message))
+        if work is None:
+            return None
+        out = work.out
+        for each in reversed(work.packed):
+            self._write(each.out, ((begin, end - begin, self._header_key) for begin, end in each.section.keys))
+            self._pack(each, out)
+        self._write(out, iter(sorted(work.texts, key=lambda place: place[0])))
+        for section in work.sections:
+            if section.batch.crc_valid:
+                first = section.start - HEADER.size
+                body = bytes(out[first + CRC_FROM : section.start + len(section.batch.section)])
+                out[first + _CRC.start : first + _CRC.stop] = google_crc32c.value(body).to_bytes(4, "big")
+        return bytes(out)
+
+    def _prepare(self, message: MessageTexts) -> None:
+        """Mask a message, and some of those that are next, and look for pieces of names in all of them together."""
+        some, works, room = [message], list[_FrameWork | None](), KEPT_TOGETHER
+        if any(each is message for each in self._next):
+            while self._next.popleft() is not message:
+                pass
+        while some:
+            work = self._work(some[-1])
+            works.append(work)
+            room -= sum(map(len, work.kept)) if work else 0
+            if room <= 0 or not self._next:
+                break
+            some.append(self._next.popleft())
+        parts = [part for work in works if work for part in work.kept]
+        with_pieces = self._redactor.remnants.parts_with_pieces(parts)
+        at = 0
+        for each, work in zip(some, works, strict=True):
+            count = len(work.kept) if work else 0
+            has_piece = any(number in with_pieces for number in range(at, at + count))
+            self._works[id(each)] = None if has_piece else work
+            at += count
+            if work:
+                work.kept.clear()
+
+    def _work(self, message: MessageTexts) -> "_FrameWork | None":
+        """Return a message with what it carries masked; None if it is for the tree."""
         sections = self._sections(message)
         if sections is None:
             return None
@@ -112,19 +166,7 @@ class PlainFrames:
                 continue
             _mask(section, out, kept, start)
             texts += ((start + begin, end - begin, self._header_key) for begin, end in section.keys)
-        find = self._redactor.remnants.find
-        if any(True for part in (kept, *(each.kept for each in packed)) for _ in find(bytes(part))):
-            return None
-        for each in reversed(packed):
-            self._write(each.out, ((begin, end - begin, self._header_key) for begin, end in each.section.keys))
-            self._pack(each, out)
-        self._write(out, iter(sorted(texts, key=lambda place: place[0])))
-        for section in sections:
-            if section.batch.crc_valid:
-                first = section.start - HEADER.size
-                body = bytes(out[first + CRC_FROM : section.start + len(section.batch.section)])
-                out[first + _CRC.start : first + _CRC.stop] = google_crc32c.value(body).to_bytes(4, "big")
-        return bytes(out)
+        return _FrameWork(sections, out, texts, packed, [kept, *(each.kept for each in packed)])
 
     def _pack(self, packed: "_PackedSection", out: bytearray) -> None:
         batch, start = packed.section.batch, packed.section.start
@@ -176,6 +218,18 @@ class PlainFrames:
 
     def _is_internal(self, topic_id: str) -> bool:
         return topic_id == CLUSTER_METADATA_ID or self._topic_names.get(topic_id, "") in INTERNAL_TOPICS
+
+
+class _FrameWork(NamedTuple):
+    """A message that is masked, but for its texts."""
+
+    sections: list[_Section]
+    out: bytearray
+    texts: list[tuple[int, int, Node]]
+    """Start, size and leaf of each."""
+    packed: list["_PackedSection"]
+    kept: list[bytearray]
+    """The bytes that are still the original's, 0 in place of the others, until they are searched for names."""
 
 
 class _PackedSection:

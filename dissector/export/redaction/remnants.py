@@ -7,7 +7,7 @@ guess, four are none: a name may be there alone.
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Final
 
 import numpy as np
@@ -32,6 +32,9 @@ _MAX_BYTES: Final = 1 << 22
 _IS_LETTER: Final = np.zeros(256, np.bool_)
 _IS_LETTER[list(b"abcdefghijklmnopqrstuvwxyz0123456789._-@/:")] = True
 """In lower case."""
+
+_STAYS: Final = ~np.isin(np.arange(256), [*range(0x20), 0x7F])
+"""What is no control character."""
 
 Span = tuple[int, int]
 UInt32 = npt.NDArray[np.uint32]
@@ -70,6 +73,19 @@ class Remnants:
         for found in _NO_CONTROL.finditer(kept):
             at = found.start()
             yield from ((at + start, at + end) for start, end in self._in_text(found[0].lower(), run))
+
+    def parts_with_pieces(self, parts: Sequence[bytes | bytearray]) -> set[int]:
+        """Return the numbers of those parts in which `find` finds something."""
+        data = np.frombuffer(b"\x00".join(parts).lower(), np.uint8)
+        starts = np.flatnonzero(_runs(_STAYS[data], PIECE))
+        pieces, windows = self._known_pieces(), _windows(data, starts)
+        if len(pieces):
+            starts = starts[pieces[np.minimum(np.searchsorted(pieces, windows), len(pieces) - 1)] == windows]
+        else:
+            starts = starts[:0]
+        found = np.concatenate([starts, np.flatnonzero(_runs(_IS_LETTER[data], RUN))])
+        ends = np.cumsum([len(part) + 1 for part in parts])
+        return set(np.searchsorted(ends, found, side="right").tolist())
 
     def _in_text(self, text: bytes, run: int) -> list[Span]:
         data = np.frombuffer(text, np.uint8)

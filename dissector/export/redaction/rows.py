@@ -63,6 +63,7 @@ class RedactedFrames:
 
         for some in _together(sides):
             texts = self._texts(some)
+            self._plain.begin([texts[side[:2]] for side in dict.fromkeys(some) if side[:2] in texts])
             for side in some:
                 yield content(side.row, side.of_client)
 

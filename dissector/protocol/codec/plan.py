@@ -103,13 +103,18 @@ def least_size(plan: TypePlan) -> int:
 
 def wire_type(plan: TypePlan) -> str:
     """Return Kafka's name of the wire type in this version: ``INT32``, ``COMPACT_NULLABLE_STRING``, ``ARRAY``."""
-    if isinstance(plan, ScalarPlan):
-        return {"bool": "BOOLEAN"}.get(plan.type, plan.type.upper())
     if isinstance(plan, StructPlan):
         return "NULLABLE_STRUCT" if plan.nullable else "STRUCT"
-    name = "ARRAY" if isinstance(plan, ArrayPlan) else plan.type.upper()
-    nullable = plan.nullable and name in ("STRING", "BYTES")
-    return ("COMPACT_" if plan.compact else "") + ("NULLABLE_" if nullable else "") + name
+    if isinstance(plan, ScalarPlan):
+        return _name("BOOLEAN" if plan.type == "bool" else plan.type, compact=False, nullable=False)
+    kind = "array" if isinstance(plan, ArrayPlan) else plan.type
+    return _name(kind, compact=plan.compact, nullable=plan.nullable and kind in ("string", "bytes"))
+
+
+@lru_cache(maxsize=64)
+def _name(kind: str, *, compact: bool, nullable: bool) -> str:
+    """One text for all nodes of a type."""
+    return ("COMPACT_" if compact else "") + ("NULLABLE_" if nullable else "") + kind.upper()
 
 
 def holds(plan: TypePlan, scalar: str) -> bool:

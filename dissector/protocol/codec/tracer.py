@@ -24,7 +24,7 @@ from dissector.protocol.records.tracing import RecordTracer
 from dissector.protocol.schema.enums import ERROR_CODE, enum_of, name_of
 from dissector.protocol.schema.errors import advice
 from dissector.protocol.schema.model import Field
-from dissector.protocol.tree import Node
+from dissector.protocol.tree import Node, last_node
 from dissector.protocol.wire import WireError, uuid_text, uvarint
 
 
@@ -44,8 +44,12 @@ class Tracer(SpanCursor):
     def begin(self, parent: Node, name: str, kind: str, schema: Field | None = None) -> Node:
         self._budget.admit_nodes(1, self.at)
         node = Node(name, parent.path_of(name), kind, self.at, self.at, source=self.source, schema=schema)
-        parent.children.append(node)
+        parent.add(node)
         return node
+
+    def last_path(self, root: Node) -> str:
+        """The path of the last node that was begun."""
+        return last_node(root).path
 
     def prefix(self, root: Node) -> None:
         """Read the frame's size, which does not count itself."""
@@ -210,8 +214,8 @@ class Tracer(SpanCursor):
         finally:
             for value in holder.children:
                 if value.children:
-                    node.children += value.children
+                    node.add(*value.children)
                 else:
                     value.name, value.path = "(value)", f"{node.path}.(value)"
-                    node.children.append(value)
+                    node.add(value)
                 node.value, node.note, node.advice = value.value, value.note, value.advice

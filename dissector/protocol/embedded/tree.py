@@ -93,7 +93,7 @@ class TreeEmbedder:
         try:
             found = match_format(message, path, raw, _scope(chain), self._context)
         except LimitError as error:
-            leaf.findings.append(over_limit(error, len(raw)))
+            leaf.findings += (over_limit(error, len(raw)),)
             return
         if found is not None:
             self._open(leaf, found, chain)
@@ -133,7 +133,7 @@ class TreeEmbedder:
                     child.note += f", ends before {', '.join(each.missing)}"
                 self.message(each.message, child, chain)
         except LimitError as error:
-            leaf.findings.append(over_limit(error, leaf.end - tracer.at))
+            leaf.findings += (over_limit(error, leaf.end - tracer.at),)
         tracer.rest(leaf)
 
     def _add_subtree(self, found: Subtree, leaf: Node) -> None:
@@ -143,7 +143,7 @@ class TreeEmbedder:
         try:
             self._records.budget.admit_nodes(found.count(), start)
         except LimitError as error:
-            leaf.findings.append(over_limit(error, len(leaf.value)))
+            leaf.findings += (over_limit(error, len(leaf.value)),)
             return
         _add_size(leaf, start)
         leaf.note = found.name
@@ -154,12 +154,12 @@ class TreeEmbedder:
         note = f"{codec}, {len(leaf.value):,} bytes hold {len(found.plain):,}"
         content = Node("(compressed)", leaf.path_of("(compressed)"), "BYTES", start, leaf.end, leaf.value, note)
         content.source = leaf.source
-        leaf.children.append(content)
+        leaf.add(content)
         packed = CompressedSpan(leaf.source, start, leaf.end, found.codec)
         source = ByteSource(len(self._sources), f"{leaf.path} {codec}, decompressed", found.plain, packed)
         self._sources.append(source)
         holder = Node(found.name, leaf.path_of(found.name), "MESSAGE", 0, len(found.plain), source=source.number)
-        leaf.children.append(holder)
+        leaf.add(holder)
         _add_items(found.items, holder, 0)
 
 
@@ -168,7 +168,7 @@ def _add_size(leaf: Node, start: int) -> None:
     if leaf.start < start:
         size = Node("(size)", leaf.path_of("(size)"), "LENGTH", leaf.start, start, source=leaf.source)
         size.value = leaf.end - start
-        leaf.children.append(size)
+        leaf.add(size)
 
 
 def _add_items(items: tuple[SubtreeItem, ...], parent: Node, start: int) -> None:
@@ -179,9 +179,9 @@ def _add_items(items: tuple[SubtreeItem, ...], parent: Node, start: int) -> None
         if item.items and item.start < item.items[0].start:
             head = Node("(head)", node.path_of("(head)"), "BYTES", node.start, start + item.items[0].start)
             head.source = parent.source
-            node.children.append(head)
+            node.add(head)
         _add_items(item.items, node, start)
-        parent.children.append(node)
+        parent.add(node)
 
 
 def _bytes(leaf: Node) -> bytes | None:

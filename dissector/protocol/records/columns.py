@@ -31,6 +31,11 @@ ENTRY: Final = np.dtype([(name, np.int64) for name in (
 )])  # fmt: skip
 """An entry of a field: whose, its kind and position; the header of a batch; where its plain section is in the data of
 the columns; a `BatchError` with its position; its rows among records and headers. It is `KernelEntry` in C."""
+_ENTRY_AT: Final = {name: at for at, name in enumerate(ENTRY.names or ())}
+_OF_SECTION: Final = [
+    _ENTRY_AT[name]
+    for name in ("base_offset", "base_timestamp", "attributes", "max_timestamp", "records_count", "section_end")
+]
 Entries = npt.NDArray[Any]
 """An array of `ENTRY`."""
 
@@ -114,11 +119,8 @@ def section_columns(
     the timestamp that records count from."""
     if not 0 <= count * LEAST_RECORD <= len(data):
         return None
-    batch = dict.fromkeys(ENTRY.names or (), 0) | {
-        "base_offset": base[0], "attributes": attributes, "base_timestamp": base[1], "max_timestamp": max_timestamp,
-        "records_count": count, "section_end": len(data),
-    }  # fmt: skip
-    entry = np.array(list(batch.values()), np.int64)
+    entry = np.zeros(len(_ENTRY_AT), np.int64)
+    entry[_OF_SECTION] = *base, attributes, max_timestamp, count, len(data)
     source, records, filled = (
         np.frombuffer(data, np.uint8),
         np.empty((RECORD_COLUMNS, count), np.int64),
@@ -129,7 +131,7 @@ def section_columns(
         where = source.ctypes.data, len(data), entry.ctypes.data, 0, 1, most_headers, records.ctypes.data, count
         if read_entries()(*where, headers.ctypes.data, room, filled.ctypes.data):
             break
-    return None if entry.view(ENTRY)[0]["error"] else SectionColumns(records, headers[:, : filled[1]])
+    return None if entry[_ENTRY_AT["error"]] else SectionColumns(records, headers[:, : filled[1]])
 
 
 def valid_checksums(data: UInt8, entries: Entries) -> Bool:

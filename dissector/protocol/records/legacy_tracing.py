@@ -14,14 +14,14 @@ def trace_message(spans: SpanCursor, node: Node, sections: SectionDecompressor, 
     try:
         message = LegacyRecord.read(spans.data[spans.at : spans.end])
     except WireError as error:
-        node.findings.append(Finding("bad-record", Severity.ERROR, str(error)))
+        node.findings += (Finding("bad-record", Severity.ERROR, str(error)),)
         spans.rest(node)
         return
     for name, kind, _ in HEADER_FIELDS:
         spans.fixed(node, name, kind, _header_note(name, message, base))
     if not message.crc_valid:
         words = "CRC-32 is not that of the bytes: the message was damaged or changed"
-        node.children[2].findings.append(Finding("bad-crc", Severity.ERROR, words))
+        node.children[2].findings += (Finding("bad-crc", Severity.ERROR, words),)
     if message.timestamp is not None:
         spans.fixed(node, "timestamp", "INT64", timestamp_note(message.timestamp))
     _blob(spans, node, "key")
@@ -32,7 +32,7 @@ def trace_message(spans: SpanCursor, node: Node, sections: SectionDecompressor, 
     node.note = f"offset {base + message.offset}, wrapper, {message.compression}"
     leaf = _compressed(spans, node)
     if depth == DEEPEST:
-        leaf.findings.append(Finding("bad-compression", Severity.ERROR, f"more than {DEEPEST} wrappers in each other"))
+        leaf.findings += (Finding("bad-compression", Severity.ERROR, f"more than {DEEPEST} wrappers in each other"),)
     elif (inner := sections.open(message.codec, leaf, message.value or b"", magic=message.magic)) is not None:
         _messages(inner, message, base, node, sections, depth)
 
@@ -45,7 +45,7 @@ def _messages(
     try:
         parts = sections.messages(spans.data, len(wrapper.value or b""))
     except DecompressionError as error:
-        holder.findings.append(Finding("bad-compression", Severity.ERROR, f"{wrapper.compression}: {error}"))
+        holder.findings += (Finding("bad-compression", Severity.ERROR, f"{wrapper.compression}: {error}"),)
         spans.rest(holder)
         return
     first = first_offset(base + wrapper.offset, [_offset(spans.data, part) for part in parts]) if wrapper.magic else 0
@@ -57,7 +57,7 @@ def _messages(
             child.end = part.end
         else:
             inner.rest(holder)
-            holder.findings.append(Finding("bad-record", Severity.ERROR, f"not a message: {part.kind.value}"))
+            holder.findings += (Finding("bad-record", Severity.ERROR, f"not a message: {part.kind.value}"),)
     holder.end = spans.end
 
 

@@ -31,7 +31,7 @@ class SpanCursor:
     def begin(self, parent: Node, name: str, kind: str) -> Node:
         """Add a node that will have children."""
         node = Node(name, parent.path_of(name), kind, self.at, self.at, source=self.source)
-        parent.children.append(node)
+        parent.add(node)
         return node
 
     @contextmanager
@@ -90,7 +90,7 @@ class SpanCursor:
         if size > 0:
             raw = self.data[self.at : self.end]
             node = Node("(rest)", parent.path_of("(rest)"), UNPARSED, self.at, self.end, raw, source=self.source)
-            parent.children.append(node)
+            parent.add(node)
             self.at = self.end
             parent.end = max(parent.end, self.end)
         return size
@@ -131,7 +131,7 @@ class SectionDecompressor:
             plain = self._budget.decompressed(codec, data, magic=magic)
             self._budget.admit(records(plain), len(data))
         except DecompressionError as error:
-            leaf.findings.append(Finding("bad-compression", Severity.ERROR, f"{name}: {error}"))
+            leaf.findings += (Finding("bad-compression", Severity.ERROR, f"{name}: {error}"),)
             return None
         holder = leaf.path.rpartition(".")[0]
         packed = CompressedSpan(leaf.source, leaf.start, leaf.end, codec)

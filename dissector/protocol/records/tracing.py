@@ -40,7 +40,7 @@ class RecordTracer:
                 self.budget.admit_nodes(ENTRY_NODES, spans.at)
             except LimitError as error:
                 spans.end = end
-                parent.findings.append(over_limit(error, spans.rest(parent)))
+                parent.findings += (over_limit(error, spans.rest(parent)),)
                 break
             if part.kind is RecordsEntryKind.BATCH:
                 node = spans.begin(parent, f"[{number}]", "RECORD_BATCH")
@@ -55,16 +55,18 @@ class RecordTracer:
                 node.value, node.note = data[spans.at : spans.end], _part_note(part)
                 if part.kind is RecordsEntryKind.UNKNOWN:
                     message = "not a record batch: magic or length make no sense"
-                    node.findings.append(Finding("bad-batch", Severity.ERROR, message))
+                    node.findings += (Finding("bad-batch", Severity.ERROR, message),)
             node.end = spans.end
-        parent.findings += [Finding("inconsistent-batch", Severity.WARNING, words) for words in order_faults(ranges)]
+        parent.findings += tuple(
+            Finding("inconsistent-batch", Severity.WARNING, words) for words in order_faults(ranges)
+        )
 
     def _batch(self, spans: SpanCursor, batch: Batch, node: Node) -> None:
         for name, kind, _ in HEADER_FIELDS:
             spans.fixed(node, name, kind, _header_note(name, batch))
         if not batch.crc_valid:
             message = "CRC-32C is not that of the bytes: the batch was damaged or changed"
-            node.children[4].findings.append(Finding("bad-crc", Severity.ERROR, message))
+            node.children[4].findings += (Finding("bad-crc", Severity.ERROR, message),)
         node.note = f"{counted(batch.records_count, 'record')} {batch.compression}"
         if batch.is_masked:
             spans.leaf(
@@ -103,16 +105,16 @@ def _records(spans: SpanCursor, batch: Batch, node: Node, budget: DecompressionB
         for number in range(count):
             walker.record(number, holder)
     except (LimitError, DecompressionError) as error:
-        holder.findings.append(over_limit(error, spans.end - spans.at))
+        holder.findings += (over_limit(error, spans.end - spans.at),)
     except WireError as error:
-        holder.findings.append(Finding("bad-record", Severity.ERROR, str(error)))
+        holder.findings += (Finding("bad-record", Severity.ERROR, str(error)),)
     else:
         faults = batch_faults(batch, walker.offsets, walker.timestamps)
-        node.findings += [Finding("inconsistent-batch", Severity.WARNING, words) for words in faults]
+        node.findings += tuple(Finding("inconsistent-batch", Severity.WARNING, words) for words in faults)
     rest = spans.rest(holder)
     holder.end = spans.end
     if rest and not holder.findings:
-        holder.findings.append(Finding("bad-record", Severity.ERROR, f"{counted(rest, 'byte')} after the last record"))
+        holder.findings += (Finding("bad-record", Severity.ERROR, f"{counted(rest, 'byte')} after the last record"),)
 
 
 class _RecordWalker:

@@ -29,7 +29,7 @@ LISTS: Final = ("groups", "transactions")
 NAMES: Final = ("transactional_id", "v3_and_below_transactional_id", "group_id")
 
 
-class _Work(NamedTuple):
+class _SentWork(NamedTuple):
     """What a request does: which API, for whom, of which client."""
 
     client: str
@@ -50,7 +50,7 @@ class RetriableErrors(RuleMemory):
     """after a retriable error a client that goes on for 5 s or more sends the request again."""
 
     def __init__(self) -> None:
-        self._failed: dict[_Work, _Failure] = {}
+        self._failed: dict[_SentWork, _Failure] = {}
         self._last_ns: dict[str, int] = {}
         """The last request of each client that does some work."""
 
@@ -81,7 +81,7 @@ class RetriableErrors(RuleMemory):
             self._last_ns[client] = event.time_ns
         if event.api in RETRIED:
             for subject in _subjects(event):
-                failed = self._failed.pop(_Work(client, event.api, subject), None)
+                failed = self._failed.pop(_SentWork(client, event.api, subject), None)
                 if failed is not None:
                     yield Verdict(failed.event, True, failed.path, "")
 
@@ -90,7 +90,7 @@ class RetriableErrors(RuleMemory):
             client = _client(event)
             for subject, path, error in _errors(event):
                 if is_retriable(error):
-                    self._failed[_Work(client, event.api, subject)] = _Failure(event, path, error)
+                    self._failed[_SentWork(client, event.api, subject)] = _Failure(event, path, error)
 
     def end(self) -> Iterator[Verdict]:
         for work, failed in self._failed.items():
