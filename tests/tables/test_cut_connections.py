@@ -19,6 +19,7 @@ from tests.cli.test_commands import kdissect
 from tests.conftest import PCAPS
 from tests.pipeline.contents import contents, rows_that_count
 from tests.pipeline.test_micro_batch import cut
+from tests.tables.copied import copy_tables
 from tests.traffic import ACK, CLIENT, FIN, Packet, conversation, ethernet, exchanges, pcap
 
 START = 1_700_000_000
@@ -36,6 +37,8 @@ def capture(folder: Path, name: str, packets: list[Packet], start: int = START) 
 
 def ingested(folder: Path, *files: Path, frames: bool = False) -> int:
     """The run's epoch."""
+    if not folder.exists():
+        copy_tables(folder)
     return ingest_here([str(file) for file in files], str(folder), WriteOptions(frames=frames)).epoch
 
 

@@ -16,6 +16,7 @@ from dissector.tables.cut_connections import CutConnections, cut_connections
 from dissector.tables.delta_log import live_captures
 from tests.cli.test_commands import kdissect
 from tests.pipeline.contents import rows_that_count
+from tests.tables.copied import copy_tables
 from tests.traffic import Packet, conversation, ethernet, exchanges
 
 START_US = 1_700_000_000_000_000
@@ -38,6 +39,8 @@ def capture(folder: Path, name: str, packets: Numbered, later_us: int = 0, most:
 
 def ingested(folder: Path, *files: Path, frames: bool = False) -> int:
     """The run's epoch."""
+    if not folder.exists():
+        copy_tables(folder)
     return ingest_here([str(file) for file in files], str(folder), WriteOptions(frames=frames)).epoch
 
 
