@@ -10,6 +10,7 @@ import pytest
 from dissector.probe.connection import Address
 from tests.cases import cases
 from tests.cli.test_commands import JAVA, kdissect
+from tests.conftest import some_of
 from tests.terminal import terminal
 
 TAKES_TERMINAL = (
@@ -24,7 +25,7 @@ def in_shell(line: str) -> list[str]:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("words", ["-", "open -"])
+@pytest.mark.parametrize("words", some_of(["-", "open -"], "-"))
 def test_a_capture_from_a_pipe_is_shown_and_the_keys_come_from_the_terminal(tmp_path: Path, words: str) -> None:
     folders = {"XDG_STATE_HOME": str(tmp_path), "XDG_CONFIG_HOME": str(tmp_path)}
     with terminal(in_shell(f"cat {JAVA} | {PROGRAM} {words}"), **folders) as there:
