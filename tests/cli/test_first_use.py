@@ -76,6 +76,7 @@ def test_a_mistyped_command_gets_the_nearest(typed: str, meant: str) -> None:
     assert (done.returncode, done.stderr.decode()) == (2, words)
 
 
+@pytest.mark.slow
 def test_a_file_that_is_called_like_a_command_is_opened(tmp_path: Path) -> None:
     path = tmp_path / "shows"
     path.write_bytes(Path(JAVA).read_bytes())

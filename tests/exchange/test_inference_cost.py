@@ -32,6 +32,7 @@ def count_scored(monkeypatch: pytest.MonkeyPatch) -> list[StructPlan]:
     return scored
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("values", [range(256), (0, 0, 0, 1, 2)])
 def test_many_orphans_of_a_connection_try_few_layouts(
     values: "range | tuple[int, ...]", tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -46,6 +47,7 @@ def test_many_orphans_of_a_connection_try_few_layouts(
     assert len(scored) < 40 * 600
 
 
+@pytest.mark.slow
 def test_later_orphans_are_inferred_as_among_all_layouts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with Capture([str(PCAPS / "librdkafka-pipelined.pcapng")]) as capture:
         list(capture.read())
@@ -87,6 +89,7 @@ def test_the_same_responses_of_many_connections_are_inferred_once(
     assert inferred[200] == inferred[3]
 
 
+@pytest.mark.slow
 def test_orphans_of_every_api_on_one_connection_try_few_layouts(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -7,6 +7,7 @@ from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -21,6 +22,8 @@ from tests.conftest import costly
 from tests.networks import clean_exchanges, one_connection, traffic
 from tests.traffic import ACK, Packet, capture_of, ethernet, seeds
 from tests.transport.reading import batch, part
+
+pytestmark = pytest.mark.slow
 
 PACKET_NS = 1_000_000
 """From one packet of a test to the next."""

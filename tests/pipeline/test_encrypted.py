@@ -82,6 +82,7 @@ def test_a_key_log_beside_a_capture_decrypts_what_it_has(path: Path, of: int, tm
     assert messages(problems(made)) == problems_of(bare, log)
 
 
+@pytest.mark.slow
 def test_no_secret_is_in_a_table_or_in_a_text_of_what_carries_them(tmp_path: Path) -> None:
     path = next(each for each in ENCRYPTED if each.stem == "java-1.3")
     bare, log, lines = parted(path, tmp_path)

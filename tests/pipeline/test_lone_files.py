@@ -54,6 +54,7 @@ def of(folder: Path, data: bytes, name: str = "some.file") -> Path:
     return path
 
 
+@pytest.mark.slow
 @cases("path", LOGS + INDEXES, ids=lambda path: f"{path.parent.name}{path.suffix}")
 def test_kafka_s_files_are_what_show_prints(path: Path) -> None:
     try:

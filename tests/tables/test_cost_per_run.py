@@ -34,6 +34,8 @@ from dissector.tables.storage import StorageError
 from tests.tables.test_delta_log import absent_only, captures, gaps, rows
 from tests.traffic import conversation, ethernet, exchanges, pcap
 
+pytestmark = pytest.mark.slow
+
 FEW = 8
 """In place of `MOST_SMALL`."""
 RUNS = 2 * FEW + 9

@@ -43,6 +43,8 @@ if TYPE_CHECKING:
 
     from dissector.tables.reader import Tables
 
+pytestmark = pytest.mark.slow
+
 ROOT = PCAPS.parent
 FIRST, SECOND = "pcaps/trouble-duplicate-correlation-id.pcapng", "pcaps/trouble-sequence-gap.pcapng"
 NEXT = "pcaps/trouble-error-storm.pcapng"
@@ -118,7 +120,6 @@ def test_all_rows_of_an_earlier_version_are_read(release: str, opened: Open, tmp
 
 
 @just_the_oldest
-@pytest.mark.slow
 def test_each_command_reads_them(release: str) -> None:
     for command in (["show", "-f", "json"], ["stats"], ["tables", "list"], ["tables", "views"]):
         done = kdissect(*command, release)
@@ -142,7 +143,6 @@ def test_an_ingest_adds_columns_and_rows_and_leaves_rows_that_are_there(release:
 
 
 @just_the_oldest
-@pytest.mark.slow
 def test_they_are_replaced_compacted_and_forgotten(release: str, tmp_path: Path) -> None:
     """What was replaced is equal to what this version makes of the captures at once."""
     done = kdissect("tables", "replace", release, Path(FIRST).name)
@@ -189,7 +189,6 @@ def test_every_question_is_answered_from_them(release: str) -> None:
     assert database.sql("SELECT count(*), count(opened) FROM connections").fetchall() in ([(4, 0)], [(4, 4)])
 
 
-@pytest.mark.slow
 @pytest.mark.spark
 def test_spark_answers_every_question_from_them(release: str, extended: str, spark: "SparkSession") -> None:
     for folder in (release, extended):

@@ -48,6 +48,7 @@ def pairs(path: Path, *, frames: bool = False, records: bool = True) -> Iterator
             yield original, exchange_of_row(row | beside | {"findings": findings[row["packet"], row["start"]]})
 
 
+@pytest.mark.slow
 def test_rows_read_as_the_exchanges_that_they_were(bundled: Path) -> None:
     for original, again in pairs(bundled):
         assert json_line(again) == json_line(original)
