@@ -7,7 +7,8 @@ of these.
 
 Invariants:
   * what a program writes, and how it ends, is what a new process would have written: it runs as `__main__`, and ends
-    with exit handlers and flushes; only objects that modules hold are not freed, but DuckDB's, which prints them;
+    with exit handlers and flushes; only objects that modules hold are not freed. DuckDB would print those that are
+    left: that it says nothing is held by a program that was not forked (`tests/cli/test_tables.py`);
   * nothing is left over from one program to the next: they share no process.
 """
 
@@ -40,7 +41,10 @@ from dissector.core import expansion
 _PACKAGES: Final = {
     "cli": ["dissector.cli"],
     "unread": ["dissector.cli"],
-    "tables": ["dissector.cli", "dissector.filter", "dissector.tables", "deltalake", "pyarrow.dataset"],
+    "tables": [
+        "dissector.cli", "dissector.filter", "dissector.tables", "dissector.pipeline.ingest_here", "deltalake",
+        "deltalake.writer", "pyarrow.dataset", "pyarrow.parquet",
+    ],
     "screen": ["dissector.cli", "dissector.filter", "tui", "tui.features", "textual.app"],
     "api": [
         "dissector.api", "dissector.filter", "dissector.capture.live", "dissector.pytest_plugin", "pytest",
@@ -48,14 +52,17 @@ _PACKAGES: Final = {
     ],
 }  # fmt: skip
 """What programs of a kind import: our packages with all their modules. Each kind is forked from another process, as a
-process with more modules takes longer to end. One for ``unread`` has read no capture: whose programs have schemas of
-their own."""
-_LEFT_OUT: Final = ("dissector.cli.main", "dissector.tables.duckdb_engine")
-"""What will be `__main__`; and DuckDB, which prints what it holds as Python ends."""
+process with more modules takes longer to fork and to end. One for ``unread`` has read no capture: whose programs have
+schemas of their own."""
+_LEFT_OUT: Final = ("dissector.cli.main",)
+"""What will be `__main__`."""
 NOT_REWRITTEN: Final = "-W ignore::pytest.PytestAssertRewriteWarning"
 """For a forked pytest: the plugin's package is imported before it can rewrite the assertions there."""
 _OURS: Final = ("dissector", "tui")
 _CAPTURE: Final = str(Path(__file__).parents[1] / "pcaps" / "java.pcapng")
+_STARTED: Final = ("cli", "unread")
+_ANOTHER: Final = "another kind"
+"""In place of a module: what is forked forks programs of another kind."""
 _MOST: Final = 1 << 20
 """Bytes that the words and the environment of a program may have."""
 _one_at_a_time: Final = threading.Lock()
@@ -196,12 +203,19 @@ def _is_folder(word: str) -> bool:
 
 @functools.cache
 def _parent(kind: str) -> socket.socket:
-    """Our end of the line to the process that forks programs of a kind; it ends when we do."""
+    """Our end of the line to the process that forks programs of a kind; it ends when we do. Only the first two are
+    started: to import and read again what those of ``cli`` have would take a second for each of the others."""
     ours, its = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-    process = subprocess.Popen([sys.executable, "-m", "tests.forked", str(its.fileno()), kind], pass_fds=[its.fileno()],
-                     stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, start_new_session=True)  # fmt: skip
+    if kind in _STARTED:
+        words = [sys.executable, "-m", "tests.forked", str(its.fileno()), kind]
+        process = subprocess.Popen(words, pass_fds=[its.fileno()], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
+                                   start_new_session=True)  # fmt: skip
+        atexit.register(process.wait)
+    else:
+        first = _parent("cli")
+        first.sendall(json.dumps([_ANOTHER, kind]).encode())
+        socket.send_fds(first, [b"{}"], [its.fileno()])
     its.close()
-    atexit.register(process.wait)
     atexit.register(ours.close)
     return ours
 
@@ -211,7 +225,7 @@ def _serve(line: socket.socket, kind: str) -> None:
     end."""
     for package in _PACKAGES[kind]:
         _import_all(package)
-    if kind != "unread":
+    if kind == "cli":
         _read_capture()
     gc.freeze()  # or each fork's collections would copy all of it
     ended, wake = os.pipe()
@@ -219,28 +233,41 @@ def _serve(line: socket.socket, kind: str) -> None:
     signal.set_wakeup_fd(wake)
     signal.signal(signal.SIGCHLD, lambda *_: None)
     running: dict[int, int] = {}
+    servers: list[int] = []
     while True:
         if ended in select.select([line, ended], [], [])[0]:
             os.read(ended, _MOST)
             _report(running)
             continue
         if not (words := line.recv(_MOST)):
-            return
+            break
         rest, files, _, _ = socket.recv_fds(line, _MOST, 4)
+        what, *others = json.loads(words)
         status = files.pop()
         process = os.fork()
         if not process:
             signal.set_wakeup_fd(-1)
             signal.signal(signal.SIGCHLD, signal.SIG_DFL)
-            for each in (line.detach(), ended, wake, status, *running.values()):
+            for each in (line.detach(), ended, wake, *running.values()):
                 os.close(each)
+            if what == _ANOTHER:
+                _serve(socket.socket(fileno=status), *others)
+                os._exit(0)  # as `_end`
+            os.close(status)
             environment, folder = json.loads(rest)
-            _become(json.loads(words), environment, folder, files)
+            _become([what, *others], environment, folder, files)
             return
         for file in files:
             os.close(file)
+        if what == _ANOTHER:
+            os.close(status)
+            servers.append(process)
+            continue
         os.write(status, str(process).encode())
         running[process] = status
+    for each in servers:  # their lines have ended as well
+        with suppress(ChildProcessError):
+            os.waitpid(each, 0)
 
 
 def _report(running: dict[int, int]) -> None:
@@ -249,17 +276,20 @@ def _report(running: dict[int, int]) -> None:
         process, code = os.waitpid(-1, os.WNOHANG)
         if not process:
             return
-        status = running.pop(process)
+        status = running.pop(process, None)
+        if status is None:  # one of `_ANOTHER`
+            continue
         with suppress(BrokenPipeError):  # nobody waits for it
             os.write(status, str(os.waitstatus_to_exitcode(code)).encode())
         os.close(status)
 
 
 def _import_all(package: str) -> None:
-    """Import a package with its modules if it is ours; a library, if it is there."""
+    """Import a module, and if it is a package of ours, its modules; a library, if it is there."""
     with suppress(ModuleNotFoundError):
         found = importlib.import_module(package)
-        for each in pkgutil.iter_modules(found.__path__, f"{package}.") if package.startswith(_OURS) else ():
+        modules = getattr(found, "__path__", ()) if package.startswith(_OURS) else ()
+        for each in pkgutil.iter_modules(modules, f"{package}."):
             if each.name not in _LEFT_OUT:
                 importlib.import_module(each.name)
 
@@ -292,7 +322,7 @@ def _become(words: list[str], environment: dict[str, str], folder: str, files: l
         runpy.run_module(words[0], run_name="__main__", alter_sys=True)
     except SystemExit as ended:
         code = ended.code
-    if (code is None or isinstance(code, int)) and "duckdb" not in sys.modules:
+    if code is None or isinstance(code, int):
         _end(code or 0)
     sys.exit(code)
 
@@ -310,3 +340,4 @@ def _end(code: int) -> None:
 
 if __name__ == "__main__":
     _serve(socket.socket(fileno=int(sys.argv[1])), sys.argv[2])
+    os._exit(0)  # as `_end`

@@ -1,10 +1,10 @@
 """An object store on loopback, by moto: what S3 answers, in a process of its own."""
 
-import os
 import socket
 import subprocess
 import sys
 import time
+import urllib.request
 import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -16,10 +16,10 @@ REGION = "us-east-1"
 _SERVER = """
 import sys, threading, time
 from moto import server
-conditions, one_by_one, run = sys.argv.pop(1), threading.Lock(), server.run_simple
+one_by_one, run = threading.Lock(), server.run_simple
 def run_with_conditions(host, port, application, **settings):
     def answer(environment, start):
-        if conditions == "ignored" and environment.pop("HTTP_IF_NONE_MATCH", None):
+        if environment["PATH_INFO"].startswith("/careless-") and environment.pop("HTTP_IF_NONE_MATCH", None):
             time.sleep(0.2)
         if "HTTP_IF_NONE_MATCH" not in environment:
             return application(environment, start)
@@ -44,9 +44,27 @@ class ObjectStore(NamedTuple):
             "AWS_REGION": REGION, "AWS_DEFAULT_REGION": REGION, "AWS_EC2_METADATA_DISABLED": "true",
         }  # fmt: skip
 
-    def new_bucket(self) -> str:
-        """Create a bucket; return its name."""
-        name = f"bucket-{uuid.uuid4().hex[:12]}"
+    @contextmanager
+    def locked(self) -> Iterator[None]:
+        """Meanwhile the store lets in nobody: it knows no user."""
+        self._let_in("0")
+        try:
+            yield
+        finally:
+            self._let_in("inf")
+
+    def _let_in(self, requests: str) -> None:
+        """Have moto answer so many requests before it asks who makes them."""
+        asked = urllib.request.Request(
+            f"{self.endpoint}/moto-api/reset-auth", requests.encode(), {"Content-Type": "text/plain"}
+        )
+        urllib.request.urlopen(asked).close()
+
+    def new_bucket(self, *, ignores_conditions: bool = False) -> str:
+        """Create a bucket; return its name. One that `ignores_conditions` replaces objects, whatever `If-None-Match`
+        says, and takes its time for it, as stores across a network do: requests that are made together then meet,
+        however busy the machine is."""
+        name = f"{'careless' if ignores_conditions else 'bucket'}-{uuid.uuid4().hex[:12]}"
         files = pyarrow.fs.S3FileSystem(
             access_key="kdissect", secret_key="of-a-test", endpoint_override=self.endpoint, region=REGION,
             allow_bucket_creation=True,
@@ -56,17 +74,12 @@ class ObjectStore(NamedTuple):
 
 
 @contextmanager
-def object_store(*, ignores_conditions: bool = False, **settings: str) -> Iterator[ObjectStore]:
-    """Run a store. `settings` are variables of moto's environment. One that `ignores_conditions` replaces objects,
-    whatever `If-None-Match` says, and takes its time for it, as stores across a network do: requests that are made
-    together then meet, however busy the machine is."""
+def object_store() -> Iterator[ObjectStore]:
+    """Run a store."""
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
-    conditions = "ignored" if ignores_conditions else "kept"
-    words = [sys.executable, "-c", _SERVER, conditions, "-H", "127.0.0.1", "-p", str(port)]
-    process = subprocess.Popen(
-        words, env=os.environ | settings, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True
-    )
+    words = [sys.executable, "-c", _SERVER, "-H", "127.0.0.1", "-p", str(port)]
+    process = subprocess.Popen(words, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True)
     try:
         _wait_for(port, process)
         yield ObjectStore(f"http://127.0.0.1:{port}")

@@ -18,9 +18,9 @@ from tools.fuzz.shrinking import MOMENTS
 
 pytestmark = pytest.mark.slow
 
-FRESH = 4
+FRESH = 2
 """Cases of each kind."""
-MANY = {"frame": 60, "records": 20, "embedded": 20, "headers": 10}
+MANY = {"frame": 30, "records": 10, "embedded": 10, "headers": 5}
 
 
 @pytest.fixture(scope="module")

@@ -16,12 +16,14 @@ def imported(code: str) -> set[str]:
     return set(done.stdout.splitlines()[-1].split())
 
 
+@pytest.mark.slow
 def test_the_engine_imports_neither_textual_nor_pyspark() -> None:
     modules = imported("import dissector; dissector.open; import dissector.cli.show")
     assert "numpy" in modules
     assert not modules & {"textual", "pyspark", "typer"}
 
 
+@pytest.mark.slow
 def test_what_workers_of_spark_are_forked_of_has_no_pandas_and_no_threads_of_deltalake() -> None:
     pytest.importorskip("pyspark", reason="NOT TESTED with pyspark: it is not installed")
     modules = imported("import dissector.pipeline.worker_daemon")
@@ -29,6 +31,7 @@ def test_what_workers_of_spark_are_forked_of_has_no_pandas_and_no_threads_of_del
     assert not modules & {"pandas", "deltalake", "duckdb"}
 
 
+@pytest.mark.slow
 def test_exchanges_and_records_need_no_data_frames_and_no_packets_of_others() -> None:
     path = PCAPS / "java.pcapng"
     code = f"import dissector; c = dissector.open({str(path)!r}); list(c.records('api == Produce')); c[0]['api']"
@@ -44,6 +47,7 @@ def test_exchanges_and_records_need_no_data_frames_and_no_packets_of_others() ->
     }
 
 
+@pytest.mark.slow
 def test_show_imports_nothing_that_few_captures_need() -> None:
     modules = imported("import dissector.cli.show")
     assert not modules & {
@@ -58,6 +62,7 @@ def test_show_imports_nothing_that_few_captures_need() -> None:
     }
 
 
+@pytest.mark.slow
 def test_a_filter_imports_regular_expressions_only_if_it_has_one() -> None:
     """And what clients push as metrics is decoded without a library of OpenTelemetry's."""
     code = "from dissector.filter import parse; parse({!r}); import dissector.protocol.embedded.telemetry"
@@ -65,6 +70,7 @@ def test_a_filter_imports_regular_expressions_only_if_it_has_one() -> None:
     assert "re2" in imported(code.format("client_id matches '^x'"))
 
 
+@pytest.mark.slow
 def test_columns_of_the_index_are_printed_without_a_table() -> None:
     names = "api,api_version,client_id,latency_ns,request.size"
     script = f"""
@@ -82,6 +88,7 @@ print(kept, file=sys.stderr)
     assert done.stderr.strip() == "['tables/index.json']"
 
 
+@pytest.mark.slow
 @cases("options", [["--fields", "api_key"], [], ["-f", "json"]])
 def test_printing_a_capture_imports_no_masked_arrays_and_no_secrets(options: list[str]) -> None:
     words = ["-m", "dissector.cli.main", "show", str(PCAPS / "java.pcapng"), *options]

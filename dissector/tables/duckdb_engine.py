@@ -19,6 +19,12 @@ from dissector.tables.schemas import TableSchema
 ROWS_PER_BATCH: Final = 1_024
 """Rows that become Python objects together: their bodies may be large."""
 
+_SQL_TYPES: Final = {
+    pa.string(): "VARCHAR", pa.int64(): "BIGINT", pa.int32(): "INTEGER", pa.date32(): "DATE", pa.binary(): "BLOB",
+    pa.bool_(): "BOOLEAN", pa.timestamp("us", tz="UTC"): "TIMESTAMPTZ",
+}  # fmt: skip
+"""DuckDB's names of the scalar types that columns of ours have."""
+
 
 class DuckDb:
     """A database in memory, which only has views of files."""
@@ -38,12 +44,14 @@ class DuckDb:
             )
             self._connection.register(name, self._remote[name])
             return
-        self.define_rows(f"no_{name}", arrow_schema(table).empty_table())  # files of earlier versions lack columns
-        rows = f"FROM no_{name}"
+        schema = arrow_schema(table)
+        # Files of earlier versions lack columns. To make a table without rows would take twice as long.
+        nulls = ", ".join(f'NULL::{_sql_type(field.type)} AS "{field.name}"' for field in schema)
+        rows = f"SELECT {nulls} WHERE FALSE"
         if uris:
             paths = ", ".join(self.dialect.text(uri.removeprefix(LOCAL)) for uri in uris)
             rows += f" UNION ALL BY NAME FROM read_parquet([{paths}], union_by_name = true)"
-        names = ", ".join(f'"{each}"' for each in arrow_schema(table).names)  # without columns of users
+        names = ", ".join(f'"{each}"' for each in schema.names)  # without columns of users
         self.define(name, f"SELECT {names} FROM ({rows})")
 
     def define_rows(self, name: str, rows: pa.Table) -> None:
@@ -67,6 +75,17 @@ class DuckDb:
     def converted(self, sql: str, convert: Convert, schema: pa.Schema, most: int | None) -> Iterator[tuple[Any, ...]]:
         found = convert(self.rows(f"{sql} ORDER BY number"))
         return found if most is None else islice(found, most)
+
+
+def _sql_type(kind: pa.DataType) -> str:
+    """Return the name of DuckDB's type for a type of Arrow's."""
+    if pa.types.is_map(kind):
+        return f"MAP({_sql_type(kind.key_type)}, {_sql_type(kind.item_type)})"
+    if pa.types.is_list(kind):
+        return f"{_sql_type(kind.value_type)}[]"
+    if pa.types.is_struct(kind):
+        return "STRUCT(" + ", ".join(f'"{field.name}" {_sql_type(field.type)}' for field in kind) + ")"
+    return _SQL_TYPES[kind]
 
 
 def _table(rows: Iterator[tuple[Any, ...]], schema: pa.Schema) -> pa.Table:

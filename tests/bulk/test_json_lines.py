@@ -42,6 +42,7 @@ def test_lines_are_those_of_decoded_rows(path: Path, show_secrets: bool) -> None
     check(capture)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "least"),
     [

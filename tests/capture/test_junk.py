@@ -61,6 +61,7 @@ def endless(path: Path, piece: bytes) -> tuple[threading.Thread, list[int]]:
     return writer, sizes
 
 
+@pytest.mark.slow
 @cases("name", [*PIECES, *BOMBS])
 def test_an_endless_stream_is_refused_by_its_first_bytes(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
@@ -80,6 +81,7 @@ def test_an_endless_stream_is_refused_by_its_first_bytes(
     assert sum(sizes) < 16 * MEGABYTE  # a step or two
 
 
+@pytest.mark.slow
 def test_hex_without_an_end_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(text_capture, "_SEARCHED", SEARCHED)
     line = b"0000 000d 0012 0000 0000 0007 0003 6465 76\n\n"

@@ -4,6 +4,8 @@ import random
 from collections.abc import Callable
 from pathlib import Path
 
+import pytest
+
 from dissector.capture import open_capture
 from dissector.core.store import Store
 from tests.capture.test_damage import packets
@@ -37,6 +39,7 @@ def inserted(data: bytes, at: int, size: int, chance: random.Random) -> bytes:
     return data[:at] + chance.randbytes(size) + data[at:]
 
 
+@pytest.mark.slow
 @cases("harm", [overwritten, blanked, lost, inserted])
 @cases("name", WRITERS)
 def test_damage_costs_what_it_touches_and_little_more(

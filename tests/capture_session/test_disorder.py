@@ -53,6 +53,7 @@ def moved(some: list[bytes], chance: random.Random) -> list[bytes]:
     return [some[n] for n in sorted(range(len(some)), key=places.__getitem__)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("path", RECORDINGS, ids=lambda path: path.stem)
 def test_packets_that_move_by_six_places_change_no_exchange(path: Path, tmp_path: Path) -> None:
     link_type, plain = packets(path)
@@ -62,6 +63,7 @@ def test_packets_that_move_by_six_places_change_no_exchange(path: Path, tmp_path
     assert exchanges(disordered)[0] == exchanges(ordered)[0]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("path", RECORDINGS, ids=lambda path: path.stem)
 def test_segments_that_move_by_six_places_change_no_exchange(path: Path, tmp_path: Path) -> None:
     """The first connections of the recording, in segments of 100 bytes, one after the other."""

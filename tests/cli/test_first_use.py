@@ -10,6 +10,7 @@ import pytest
 from dissector.probe.connection import Address
 from tests.cases import cases
 from tests.cli.test_commands import JAVA, kdissect
+from tests.conftest import some_of
 from tests.terminal import terminal
 
 TAKES_TERMINAL = (
@@ -24,7 +25,7 @@ def in_shell(line: str) -> list[str]:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("words", ["-", "open -"])
+@pytest.mark.parametrize("words", some_of(["-", "open -"], "-"))
 def test_a_capture_from_a_pipe_is_shown_and_the_keys_come_from_the_terminal(tmp_path: Path, words: str) -> None:
     folders = {"XDG_STATE_HOME": str(tmp_path), "XDG_CONFIG_HOME": str(tmp_path)}
     with terminal(in_shell(f"cat {JAVA} | {PROGRAM} {words}"), **folders) as there:
@@ -75,6 +76,7 @@ def test_a_mistyped_command_gets_the_nearest(typed: str, meant: str) -> None:
     assert (done.returncode, done.stderr.decode()) == (2, words)
 
 
+@pytest.mark.slow
 def test_a_file_that_is_called_like_a_command_is_opened(tmp_path: Path) -> None:
     path = tmp_path / "shows"
     path.write_bytes(Path(JAVA).read_bytes())

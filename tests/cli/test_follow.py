@@ -112,6 +112,7 @@ def test_a_pipe_s_rows_are_printed_while_it_is_open() -> None:
     assert process.wait() == 0
 
 
+@pytest.mark.slow
 def test_a_limit_ends_it() -> None:
     out = io.BytesIO()
     with Path(JAVA).open("rb") as file:

@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 
 import pyarrow.parquet
+import pytest
 
 from tests.cli.test_commands import JAVA, kdissect
 from tests.conftest import PCAPS
@@ -104,6 +105,7 @@ def test_bad_use_is_one_line() -> None:
         assert b"Traceback" not in done.stderr
 
 
+@pytest.mark.slow
 def test_a_closed_pipe_ends_it_quietly() -> None:
     needs("bash")
     words = "{ python -m dissector.cli.main records $1; echo $? >&2; } | head -1"

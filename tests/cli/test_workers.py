@@ -59,6 +59,7 @@ def test_rows_are_printed_in_order(count: int, workers: int) -> None:
     assert done.stdout == rows(count)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("meets", "message"),
     [

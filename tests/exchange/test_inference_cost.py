@@ -14,7 +14,7 @@ from dissector.protocol.codec.plan import StructPlan
 from dissector.protocol.inference.scoring import Scorer
 from dissector.protocol.inference.verdict import InferenceVerdict, infer
 from dissector.protocol.schema.loader import apis
-from tests.conftest import PCAPS
+from tests.conftest import PCAPS, some_of
 from tests.index.inferred_rows import rewritten
 from tests.traffic import Turn, capture_of, conversation, response
 
@@ -32,6 +32,7 @@ def count_scored(monkeypatch: pytest.MonkeyPatch) -> list[StructPlan]:
     return scored
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("values", [range(256), (0, 0, 0, 1, 2)])
 def test_many_orphans_of_a_connection_try_few_layouts(
     values: "range | tuple[int, ...]", tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -46,6 +47,7 @@ def test_many_orphans_of_a_connection_try_few_layouts(
     assert len(scored) < 40 * 600
 
 
+@pytest.mark.slow
 def test_later_orphans_are_inferred_as_among_all_layouts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with Capture([str(PCAPS / "librdkafka-pipelined.pcapng")]) as capture:
         list(capture.read())
@@ -62,13 +64,13 @@ def test_later_orphans_are_inferred_as_among_all_layouts(tmp_path: Path, monkeyp
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("size", [30, 2_000])
+@pytest.mark.parametrize("size", some_of([30, 2_000], 30))
 def test_the_same_responses_of_many_connections_are_inferred_once(
     size: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     inferred = Counter[int]()
     bodies = [random.Random(n).randbytes(size) for n in range(10)]
-    for connections in (3, 600):
+    for connections in (3, 200):
         talks = [
             conversation([Turn(False, response(1_000 * port + n, body)) for n, body in enumerate(bodies)],
                          client=("10.0.0.1", port + 1_024))
@@ -84,9 +86,10 @@ def test_the_same_responses_of_many_connections_are_inferred_once(
         with Capture([path]) as capture:
             list(capture.read())
             assert len(list(capture.exchanges())) == 10 * connections
-    assert inferred[600] == inferred[3]
+    assert inferred[200] == inferred[3]
 
 
+@pytest.mark.slow
 def test_orphans_of_every_api_on_one_connection_try_few_layouts(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

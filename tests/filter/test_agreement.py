@@ -156,6 +156,7 @@ FIND: list[tuple[str, str, Callable[[Exchange, dict[str, Any]], bool]]] = [
 ]  # fmt: skip
 
 
+@pytest.mark.slow
 @cases(("name", "text", "expected"), FIND, ids=[text for _, text, _ in FIND])
 def test_words_mean_what_people_read_in_them(name: str, text: str, expected: Callable[..., bool]) -> None:
     values = [value | {"text": json.dumps(value)} for value in objects(name)]
@@ -211,6 +212,7 @@ ODD = (
 )  # fmt: skip
 
 
+@pytest.mark.slow
 @cases("text", ODD)
 def test_rows_that_the_index_cannot_decide_are_decoded(tmp_path: Path, text: str) -> None:
     """Responses without requests, requests without responses, a gap, TLS on Kafka's port."""

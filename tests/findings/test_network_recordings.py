@@ -75,6 +75,7 @@ def test_each_recording_is_expected() -> None:
     assert {path.stem for path in NETWORK.glob("*.pcap")} == FOUND.keys() | SILENT
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", sorted(FOUND))
 def test_it_says_what_the_network_did(name: str) -> None:
     found = of_network(NETWORK / f"{name}.pcap")

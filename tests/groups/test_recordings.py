@@ -48,6 +48,7 @@ def name_of(path: Path) -> str:
     return path.name.partition(".")[0]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("path", RECORDED, ids=name_of)
 def test_a_verdict_names_the_cause_and_only_loops_are_loops(path: Path) -> None:
     history = histories(str(path))["billing"]
@@ -56,6 +57,7 @@ def test_a_verdict_names_the_cause_and_only_loops_are_loops(path: Path) -> None:
     assert bool(history.loops) == (name_of(path) in LOOPS)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("path", RECORDED, ids=name_of)
 def test_generations_and_removals_are_those_of_the_coordinators_log(path: Path) -> None:
     log = path.with_name(f"{name_of(path)}.group.log").read_text()

@@ -4,6 +4,8 @@ differ, queues of a network card."""
 from dataclasses import replace
 from pathlib import Path
 
+import pytest
+
 from dissector.capture_session import Capture
 from dissector.core.limits import DEFAULT
 from tests.networks import clean_exchanges, one_connection, one_file, rows_of
@@ -26,6 +28,7 @@ def test_a_late_request_leaves_all_exchanges_whole(tmp_path: Path) -> None:
     assert late == [6], "the capture does not have when its own request was sent"
 
 
+@pytest.mark.slow
 def test_a_late_response_does_so_too(tmp_path: Path) -> None:
     one = one_connection(40001, [1, 400] * 60, pipelined=1, segment=1400, isn=(1000, 5000))
     responses = [n for n, packet in enumerate(one.packets) if packet.payload and not packet.from_client]

@@ -7,6 +7,7 @@ from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -21,6 +22,8 @@ from tests.conftest import costly
 from tests.networks import clean_exchanges, one_connection, traffic
 from tests.traffic import ACK, Packet, capture_of, ethernet, seeds
 from tests.transport.reading import batch, part
+
+pytestmark = pytest.mark.slow
 
 PACKET_NS = 1_000_000
 """From one packet of a test to the next."""
@@ -144,9 +147,9 @@ def test_a_hole_of_one_direction_makes_no_other_wait() -> None:
 @cases("time_ns", [0, PACKET_NS])
 def test_holes_that_never_fill_hold_no_more_than_the_packets_of_the_wait(time_ns: int) -> None:
     """Thousands of connections whose clients leave bytes out; of some captures the clock does not move."""
-    most = 2_000
+    most = 1_000
     packets = []
-    for n in range(4_000):
+    for n in range(2_000):
         client = ("10.0.0.1", 10_000 + n)
         packets += [
             Packet(True, 1001, b"a", ACK, 5001, client=client), Packet(True, 1003, b"c", ACK, 5001, client=client),
@@ -158,7 +161,7 @@ def test_holes_that_never_fill_hold_no_more_than_the_packets_of_the_wait(time_ns
     whole = replace(whole, time_ns=whole.number * time_ns)
     for limits, expected in (
         (replace(DEFAULT, late_packets=most), most // 3 + 2),
-        (replace(DEFAULT, late_packets=10**9, late_ns=300 * PACKET_NS), 150 if time_ns else 4_000),
+        (replace(DEFAULT, late_packets=10**9, late_ns=300 * PACKET_NS), 150 if time_ns else 2_000),
     ):
         transport = Transport(store, limits)
         held = []

@@ -9,13 +9,14 @@ from pathlib import Path
 import pytest
 
 from dissector.capture_session import Capture
-from tests.conftest import PCAPS
+from tests.conftest import PCAPS, some_of
 from tests.findings.test_network_recordings import NETWORK
 
 RECORDINGS = [
     *(PCAPS / f"{name}.pcapng" for name in ("java", "librdkafka", "librdkafka-pipelined", "kafkajs", "sarama-2.3.0")),
     *(NETWORK / f"{name}.pcap" for name in ("slow-link", "nagle-request", "nagle-response")),
 ]
+MOST_DIFFERENT = ("java", "librdkafka-pipelined", "slow-link", "nagle-response")
 Times = dict[tuple[str, str, int], tuple[int, int, int, int]]
 """By client, server and correlation id: the times of the first and last byte of request and response."""
 
@@ -52,8 +53,13 @@ def by_tshark(path: Path) -> Times:
     return found
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(shutil.which("tshark") is None, reason="NOT TESTED with tshark: it is not installed")
-@pytest.mark.parametrize("path", RECORDINGS, ids=lambda path: path.stem)
+@pytest.mark.parametrize(
+    "path",
+    some_of(RECORDINGS, "java", "librdkafka-pipelined", "slow-link", "nagle-response"),
+    ids=lambda path: path.stem,
+)
 def test_latencies_are_between_the_packets_that_tshark_has(path: Path) -> None:
     expected, compared = by_tshark(path), 0
     with Capture([str(path)]) as capture:

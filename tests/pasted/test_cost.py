@@ -2,6 +2,8 @@
 
 from collections.abc import Callable
 
+import pytest
+
 from dissector.pasted.reading import read_bytes
 from tests.calls import count_calls
 from tests.cases import cases
@@ -28,7 +30,8 @@ def calls(text: str) -> int:
     return count_calls(lambda: read_bytes(text.encode()))
 
 
+@pytest.mark.slow
 @cases("text", [pieces_of_a_message_behind_others, messages_with_a_hole_each])
 def test_four_times_the_text_takes_four_times_the_calls(text: Callable[[int], str]) -> None:
     calls(text(10))  # what is imported and compiled on first use
-    assert calls(text(1_600)) < 5 * calls(text(400))
+    assert calls(text(800)) < 5 * calls(text(200))

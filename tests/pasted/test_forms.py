@@ -55,6 +55,7 @@ def requests(draw: st.DrawFn) -> bytes:
             return encode_request("ListOffsets", 1, body, correlation_id=number, client_id=client)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("form", sorted(FORMS))
 @given(frame=requests(), around=st.sampled_from(sorted(AROUND)))
 def test_a_request_in_any_form_comes_back(form: str, frame: bytes, around: str) -> None:
@@ -75,6 +76,7 @@ IN_LAYOUTS = (
 )  # fmt: skip
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("layout", LAYOUTS)
 def test_lines_that_programs_changed_are_put_right(layout: str) -> None:
     for form in IN_LAYOUTS:
@@ -170,6 +172,7 @@ LANGUAGES = {
 """Options of interpreters and programs, one behind the other."""
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("language", LANGUAGES)
 def test_what_languages_print_comes_back(language: str) -> None:
     needs(language)
@@ -230,6 +233,7 @@ def sources() -> list[Path]:
     ]
 
 
+@pytest.mark.slow
 def test_our_own_sources_are_no_messages() -> None:
     read = [path.name for path in sources() if read_bytes(path.read_bytes()) is not None]
     assert not read

@@ -72,7 +72,7 @@ def test_tables_of_an_encrypted_capture_are_what_show_prints(path: Path, parts: 
 
 @pytest.mark.slow
 @recordings
-@pytest.mark.parametrize("of", [0, 1, 2])
+@pytest.mark.parametrize("of", some_of([0, 1, 2], 1))
 def test_a_key_log_beside_a_capture_decrypts_what_it_has(path: Path, of: int, tmp_path: Path) -> None:
     """None of its lines, every second one, and all of them."""
     bare, log, lines = parted(path, tmp_path)
@@ -82,6 +82,7 @@ def test_a_key_log_beside_a_capture_decrypts_what_it_has(path: Path, of: int, tm
     assert messages(problems(made)) == problems_of(bare, log)
 
 
+@pytest.mark.slow
 def test_no_secret_is_in_a_table_or_in_a_text_of_what_carries_them(tmp_path: Path) -> None:
     path = next(each for each in ENCRYPTED if each.stem == "java-1.3")
     bare, log, lines = parted(path, tmp_path)

@@ -19,7 +19,7 @@ from dissector.pipeline.partition_rows import WriteOptions
 from dissector.protocol.records.from_json import records_bytes
 from dissector.tables.arrow_types import arrow_schema
 from dissector.tables.schemas import BY_NAME, FACT_TABLES
-from tests.conftest import PCAPS, some_of
+from tests.conftest import PCAPS, some_bundled, some_of
 from tests.pipeline.without_spark import KEPT, tables
 
 DIGESTS: Final = WriteOptions(records=False)
@@ -58,12 +58,14 @@ def assert_same(files: list[Path], parts: int, monkeypatch: pytest.MonkeyPatch, 
 
 
 @pytest.mark.slow
+@some_bundled
 @pytest.mark.parametrize("parts", some_of([1, 3], 3))
 def test_rows_of_a_capture(bundled: Path, parts: int, monkeypatch: pytest.MonkeyPatch) -> None:
     assert_same([bundled], parts, monkeypatch)
 
 
 @pytest.mark.slow
+@some_bundled
 @pytest.mark.parametrize("parts", some_of([1, 3], 1))
 def test_rows_with_digests_of_records(bundled: Path, parts: int, monkeypatch: pytest.MonkeyPatch) -> None:
     assert_same([bundled], parts, monkeypatch, DIGESTS)

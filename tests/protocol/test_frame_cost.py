@@ -90,6 +90,7 @@ def test_headers_are_charged_to_the_frame(codec: int) -> None:
     assert found.json_bytes < 10 * MEGABYTE
 
 
+@pytest.mark.slow
 def test_headers_that_a_frame_has_room_for_are_all_shown() -> None:
     found = cost(produce(with_headers(10_000, ZSTD), with_headers(10_000, 0)))
     assert found.nodes > 60_000
@@ -102,6 +103,7 @@ def test_headers_of_many_records_have_one_budget() -> None:
     assert found.errors == 3
 
 
+@pytest.mark.slow
 def test_values_grow_with_the_size_on_the_wire() -> None:
     frame = produce(*(with_value(15 * MEGABYTE, ZSTD) for _ in range(16)))
     assert len(frame) < 12_000
@@ -126,6 +128,7 @@ def test_the_tree_of_a_frame_is_bounded(make: Callable[[], bytes]) -> None:
     assert "over-limit" in {finding.code for finding in traced.findings}
 
 
+@pytest.mark.slow
 def test_a_body_with_too_many_fields_keeps_the_first() -> None:
     topics = [{"name": f"{number}", "partition_data": []} for number in range(50_000)]
     body = write("ProduceRequest", VERSION, {"topic_data": topics})

@@ -18,6 +18,8 @@ from tests.analysis.diff.elsewhere import elsewhere, refused_first, renamed
 from tests.survey.recorded import NAMES, QUICK, each_client, held, outcomes, plain, text_of
 from tools.lab.survey.recording_files import RECORDINGS, recording_path
 
+pytestmark = pytest.mark.slow
+
 CUT_OFF = ("broker-restarted", "auth-refused")
 """Scenarios in which the broker closes connections: a copy has no ends of connections."""
 COPIED = {

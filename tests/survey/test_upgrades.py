@@ -12,6 +12,8 @@ from tools.lab.survey.earlier import EARLIER, EVERY_CLIENT
 from tools.lab.survey.recording_files import recording_path
 from tools.lab.survey.upgrades import MARKDOWN, markdown, upgrades
 
+pytestmark = pytest.mark.slow
+
 REBALANCED = [client.name for client in EVERY_CLIENT if not client.refusal("rebalanced")]
 QUICK = {"java-4.3", "kafka-go", "librdkafka-1.9"}
 QUICK_UPGRADE = "kafka-go-0.4.40"

@@ -19,7 +19,10 @@ from tests.cli.test_commands import kdissect
 from tests.conftest import PCAPS
 from tests.pipeline.contents import contents, rows_that_count
 from tests.pipeline.test_micro_batch import cut
+from tests.tables.copied import copy_tables
 from tests.traffic import ACK, CLIENT, FIN, Packet, conversation, ethernet, exchanges, pcap
+
+pytestmark = pytest.mark.slow
 
 START = 1_700_000_000
 LONGEST_PAUSE = LONGEST_PAUSE_NS // 1_000_000_000
@@ -36,6 +39,8 @@ def capture(folder: Path, name: str, packets: list[Packet], start: int = START) 
 
 def ingested(folder: Path, *files: Path, frames: bool = False) -> int:
     """The run's epoch."""
+    if not folder.exists():
+        copy_tables(folder)
     return ingest_here([str(file) for file in files], str(folder), WriteOptions(frames=frames)).epoch
 
 
@@ -73,7 +78,6 @@ FINISHED = [*FIRST, Packet(False, 9_000_000, b"", FIN | ACK)]
 ELSEWHERE = conversation(exchanges(6), client=("10.0.0.1", CLIENT[1] + 1))[8:]
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     ("first", "second", "pause"),
     [
@@ -95,7 +99,6 @@ def test_what_is_another_connection_is_not_told(
     assert [cuts(tmp_path / "tables", epoch) for epoch in (*epochs, None)] == [[], [], []]
 
 
-@pytest.mark.slow
 def test_only_the_last_connection_before_it_can_go_on(tmp_path: Path) -> None:
     """One whose FIN was not captured, and then another one, with all: the third does not continue the first."""
     whole = [*WHOLE, Packet(False, 9_000_000, b"", FIN | ACK)]
@@ -104,7 +107,6 @@ def test_only_the_last_connection_before_it_can_go_on(tmp_path: Path) -> None:
     assert cuts(tmp_path / "tables", epoch) == cuts(tmp_path / "tables") == []
 
 
-@pytest.mark.slow
 def test_captures_that_were_read_together_are_not_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Even if they have parts of a connection, which a run forgot between them. Here it never knew, as these are two
     runs of one epoch."""
@@ -117,7 +119,6 @@ def test_captures_that_were_read_together_are_not_told(tmp_path: Path, monkeypat
     assert cuts(folder, 7) == cuts(folder) == []
 
 
-@pytest.mark.slow
 def test_all_captures_of_the_runs_are_read_together_and_each_set_is_told_once(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -135,7 +136,6 @@ def test_all_captures_of_the_runs_are_read_together_and_each_set_is_told_once(
     assert "piece-0.pcapng piece-1.pcapng piece-2.pcapng reads them together" in capsys.readouterr().err
 
 
-@pytest.mark.slow
 def test_names_that_are_not_unique_or_can_not_be_typed_are_digests(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

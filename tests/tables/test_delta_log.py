@@ -180,10 +180,10 @@ for number in range(6):
 
 @pytest.mark.slow
 def test_processes_that_write_at_the_same_time_lose_and_double_nothing(folder: Path) -> None:
-    others = [subprocess.Popen([sys.executable, "-c", PROCESS, str(folder), str(n)], cwd=ROOT) for n in range(3)]
-    assert [each.wait() for each in others] == [0, 0, 0]
+    others = [subprocess.Popen([sys.executable, "-c", PROCESS, str(folder), str(n)], cwd=ROOT) for n in range(2)]
+    assert [each.wait() for each in others] == [0, 0]
     found = captures(folder)
-    assert len(found) == len({name for name, _ in found}) == 3 + 3 * 3
+    assert len(found) == len({name for name, _ in found}) == 3 + 2 * 3
     live = [row for row in rows(folder) if row in found]
     assert len(live) == 2 * len(found)
 

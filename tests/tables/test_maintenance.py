@@ -26,6 +26,8 @@ from tests.tables.copied import copy_tables
 from tests.tables.test_delta_log import gaps
 from tests.traffic import Turn, conversation, ethernet, exchanges, pcap
 
+pytestmark = pytest.mark.slow
+
 JAVA, SLOW, RDKAFKA = (PCAPS / f"{name}.pcapng" for name in ("java", "trouble-slow", "librdkafka"))
 
 
@@ -62,7 +64,6 @@ def live(folder: Path) -> set[tuple[str, int]]:
     return {(row["capture"], row["epoch"]) for row in seen(folder).captures}
 
 
-@pytest.mark.slow
 def test_what_is_forgotten_was_never_there(tmp_path: Path) -> None:
     ingested(tmp_path / "all", JAVA, SLOW)
     ingested(tmp_path / "all", RDKAFKA)
@@ -75,7 +76,6 @@ def test_what_is_forgotten_was_never_there(tmp_path: Path) -> None:
     assert physical(tmp_path / "all") == live(tmp_path / "all"), "for readers that do not look at captures, too"
 
 
-@pytest.mark.slow
 def test_captures_that_end_before_a_day_are_forgotten(tmp_path: Path) -> None:
     """Those without times stay: of them nobody knows."""
     frames = tmp_path / "frames.hex"
@@ -110,7 +110,6 @@ def test_what_the_user_says_of_connections_is_kept_and_replaced_with_the_capture
     assert len(rows_that_count(folder)["exchanges"]) == len(rows)
 
 
-@pytest.mark.slow
 def test_a_capture_that_is_ingested_in_another_way_replaces_itself(tmp_path: Path) -> None:
     before = epochs(ingested(tmp_path, JAVA, SLOW))
     after = epochs(ingested(tmp_path, JAVA, frames=True))
@@ -122,7 +121,6 @@ def test_a_capture_that_is_ingested_in_another_way_replaces_itself(tmp_path: Pat
     assert epochs(ingested(tmp_path, JAVA, frames=True)) == after, "in the same way, it is not read again"
 
 
-@pytest.mark.slow
 def test_a_connection_that_crosses_two_ingests_becomes_whole(tmp_path: Path) -> None:
     capture = PCAPS / "librdkafka-pipelined.pcapng"
     files = [Path(plan.path) for plan in cut(capture, tmp_path, 3)]
@@ -135,7 +133,6 @@ def test_a_connection_that_crosses_two_ingests_becomes_whole(tmp_path: Path) -> 
     assert found == expected, "\n".join(differences(expected, found))
 
 
-@pytest.mark.slow
 def test_compaction_keeps_every_row_and_leaves_few_files(tmp_path: Path) -> None:
     for file in (JAVA, SLOW, RDKAFKA):
         ingested(tmp_path, file)
@@ -155,7 +152,6 @@ def test_compaction_keeps_every_row_and_leaves_few_files(tmp_path: Path) -> None
     assert "DELTA_BINARY_PACKED" in encodings["time_ns"], "dictionaries would take four times the room"
 
 
-@pytest.mark.slow
 def test_35_captures_give_at_most_30_files(tmp_path: Path) -> None:
     """However many captures one ingest reads: a file for each table that has rows of them, and not one for each."""
     pieces = [Path(scan.path) for scan in cut(JAVA, tmp_path, pieces=35)]
@@ -166,7 +162,6 @@ def test_35_captures_give_at_most_30_files(tmp_path: Path) -> None:
     assert {"exchanges", "bodies", "records", "captures"} <= set(files)
 
 
-@pytest.mark.slow
 def test_a_capture_is_forgotten_and_replaced_behind_a_compaction(tmp_path: Path) -> None:
     """Its rows are in files with those of others then."""
     ingested(tmp_path / "all", JAVA)
@@ -183,7 +178,6 @@ def test_nothing_is_wrong_with_whole_tables(tmp_path: Path) -> None:
     assert list(problems(str(tmp_path), seen(ingested(tmp_path, JAVA, SLOW)))) == []
 
 
-@pytest.mark.slow
 def test_files_that_are_missing_cut_or_foreign_are_told(tmp_path: Path) -> None:
     ingested(tmp_path, JAVA, SLOW)
     [records], [bodies], [findings] = (

@@ -290,26 +290,22 @@ def test_what_cannot_be_reached_is_one_line(
     assert b"\x1b" not in done.stderr
 
 
-def test_what_is_not_allowed_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
-    with object_store(INITIAL_NO_AUTH_ACTION_COUNT="0") as strict:
-        for name, value in strict.environment.items():
-            monkeypatch.setenv(name, value)
-        done = kdissect("ingest", FILES[0], "--out", "s3://bucket-of-others/x")
+def test_what_is_not_allowed_is_one_line(bucket: str, server: ObjectStore) -> None:
+    with server.locked():
+        done = kdissect("ingest", FILES[0], "--out", f"s3://{bucket}/x")
     assert done.returncode == 2
     assert done.stderr.count(b"\n") == 1, done.stderr
     assert b"access" in done.stderr.lower()
 
 
-def test_a_store_that_loses_commits_is_refused_in_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
-    with object_store(ignores_conditions=True) as careless:
-        for name, value in careless.environment.items():
-            monkeypatch.setenv(name, value)
-        out = f"s3://{careless.new_bucket()}/tables"
-        with pytest.raises(StorageError, match="ignores If-None-Match"):
-            ingest_here(FILES, out, WriteOptions())
-        files, path = opened(out)
-        left = files.get_file_info(pyarrow.fs.FileSelector(path, allow_not_found=True, recursive=True))
-        assert [each.path for each in left if each.is_file] == []
+@pytest.mark.usefixtures("bucket")
+def test_a_store_that_loses_commits_is_refused_in_one_line(server: ObjectStore) -> None:
+    out = f"s3://{server.new_bucket(ignores_conditions=True)}/tables"
+    with pytest.raises(StorageError, match="ignores If-None-Match"):
+        ingest_here(FILES, out, WriteOptions())
+    files, path = opened(out)
+    left = files.get_file_info(pyarrow.fs.FileSelector(path, allow_not_found=True, recursive=True))
+    assert [each.path for each in left if each.is_file] == []
 
 
 @pytest.mark.spark

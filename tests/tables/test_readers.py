@@ -115,6 +115,7 @@ def assert_same(found: list[Answer], expected: list[Answer]) -> None:
         assert sorted(map(repr, some)) == sorted(map(repr, wanted))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("reader", [by_duckdb, by_polars, by_deltalake])
 def test_readers_give_the_same_answers(folder: str, answers: list[Answer], reader: Any) -> None:
     assert_same(reader(folder), answers)

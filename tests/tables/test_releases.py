@@ -1,6 +1,10 @@
 """Tables of earlier versions, and tables with columns of users: read, appended to, compacted, replaced, upgraded."""
 
+import atexit
+import functools
+import shutil
 import tarfile
+import tempfile
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
@@ -30,19 +34,27 @@ from dissector.tables.snapshot import seen_tables
 from dissector.tables.storage import StorageError
 from dissector.tables.views import questions
 from tests.cli.test_commands import kdissect
-from tests.conftest import PCAPS
+from tests.conftest import PCAPS, some_of
 from tests.pipeline.contents import contents
+from tests.tables.copied import copy_tables
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from dissector.tables.reader import Tables
 
+pytestmark = pytest.mark.slow
+
 ROOT = PCAPS.parent
 FIRST, SECOND = "pcaps/trouble-duplicate-correlation-id.pcapng", "pcaps/trouble-sequence-gap.pcapng"
 NEXT = "pcaps/trouble-error-storm.pcapng"
 RELEASES = {each.name.removesuffix(".tar.xz"): each for each in Path(__file__).parent.glob("releases/*.tar.xz")}
 Open = Callable[[str], "Tables"]
+
+
+OLDEST = min(RELEASES)
+"""That which lacks most: in `make test` the tests of single commands have only this one."""
+just_the_oldest = pytest.mark.parametrize("release", some_of(sorted(RELEASES), OLDEST), indirect=True)
 
 
 @pytest.fixture(params=sorted(RELEASES))
@@ -58,7 +70,14 @@ def release(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.
 def extended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     """Tables of this version, to each of which a user has added columns, with values in the rows that are there."""
     monkeypatch.chdir(ROOT)
-    folder = ingested(tmp_path / "extended", FIRST, SECOND)
+    return str(shutil.copytree(_extended(), tmp_path / "extended"))
+
+
+@functools.cache
+def _extended() -> Path:
+    folder = Path(tempfile.mkdtemp())
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    copy_tables(folder, FIRST, SECOND)
     fields = [Field("site", PrimitiveType("string")), Field("number", PrimitiveType("decimal(10,2)")),
               Field("order by", PrimitiveType("short")), Field("tags", ArrayType(PrimitiveType("string")))]  # fmt: skip
     for name in BY_NAME:
@@ -90,21 +109,24 @@ def _without_numbers(rows: list[bytes]) -> list[bytes]:
 
 
 def test_all_rows_of_an_earlier_version_are_read(release: str, opened: Open, tmp_path: Path) -> None:
-    today = ingested(tmp_path / "today", FIRST, SECOND)
-    for text in (None, "api == Metadata", "wait > 0s", "error", "finding"):
-        found, expected = printed(opened(release), text), printed(opened(today), text)
-        assert found == expected if text in (None, "api == Metadata") else set(found) <= set(expected)
-    assert len(printed(opened(release))) == 14
-    assert opened(release).counted(parse("tls.sni")) == 0
+    earlier = opened(release)
+    found = {text: printed(earlier, text) for text in (None, "api == Metadata", "wait > 0s", "error", "finding")}
+    assert len(found[None]) == 14
+    assert earlier.counted(parse("tls.sni")) == 0
+    today = opened(str(copy_tables(tmp_path / "today", FIRST, SECOND)))
+    for text, rows in found.items():
+        expected = printed(today, text)
+        assert rows == expected if text in (None, "api == Metadata") else set(rows) <= set(expected)
 
 
-@pytest.mark.slow
+@just_the_oldest
 def test_each_command_reads_them(release: str) -> None:
     for command in (["show", "-f", "json"], ["stats"], ["tables", "list"], ["tables", "views"]):
         done = kdissect(*command, release)
         assert (done.returncode, done.stdout != b"") == (0, True), (command, done.stderr)
 
 
+@just_the_oldest
 def test_an_ingest_adds_columns_and_rows_and_leaves_rows_that_are_there(release: str, opened: Open) -> None:
     before = printed(opened(release))
     old = {capture for capture, _ in column(release, "captures", "digest")}
@@ -120,7 +142,7 @@ def test_an_ingest_adds_columns_and_rows_and_leaves_rows_that_are_there(release:
     assert any(value is not None for capture, value in transfers if capture not in old)
 
 
-@pytest.mark.slow
+@just_the_oldest
 def test_they_are_replaced_compacted_and_forgotten(release: str, tmp_path: Path) -> None:
     """What was replaced is equal to what this version makes of the captures at once."""
     done = kdissect("tables", "replace", release, Path(FIRST).name)
@@ -137,6 +159,7 @@ def test_they_are_replaced_compacted_and_forgotten(release: str, tmp_path: Path)
     assert done.stderr.decode() == f"{release}: 1 capture, nothing is missing\n"
 
 
+@just_the_oldest
 @pytest.mark.parametrize("command", [["compact"], ["vacuum"], ["forget", Path(FIRST).name]])
 def test_upkeep_takes_them_as_they_are(release: str, command: list[str], opened: Open) -> None:
     rows = printed(opened(release))
@@ -145,6 +168,7 @@ def test_upkeep_takes_them_as_they_are(release: str, command: list[str], opened:
     assert len(printed(opened(release))) == len(rows) - (4 if command[0] == "forget" else 0)
 
 
+@just_the_oldest
 def test_upgrade_adds_what_is_missing_and_says_what(release: str, opened: Open) -> None:
     rows = printed(opened(release))
     done = kdissect("tables", "upgrade", release)
@@ -165,7 +189,6 @@ def test_every_question_is_answered_from_them(release: str) -> None:
     assert database.sql("SELECT count(*), count(opened) FROM connections").fetchall() in ([(4, 0)], [(4, 4)])
 
 
-@pytest.mark.slow
 @pytest.mark.spark
 def test_spark_answers_every_question_from_them(release: str, extended: str, spark: "SparkSession") -> None:
     for folder in (release, extended):
@@ -178,9 +201,12 @@ def test_spark_answers_every_question_from_them(release: str, extended: str, spa
 
 
 def test_columns_of_users_change_nothing_of_what_is_read(extended: str, opened: Open, tmp_path: Path) -> None:
-    today = ingested(tmp_path / "today", FIRST, SECOND)
-    for text in (None, "api == Metadata", "error"):
-        assert printed(opened(extended), text) == printed(opened(today), text)
+    texts = (None, "api == Metadata", "error")
+    theirs = opened(extended)
+    found = [printed(theirs, text) for text in texts]
+    today = opened(str(copy_tables(tmp_path / "today", FIRST, SECOND)))
+    assert found == [printed(today, text) for text in texts]
+    assert found[0]
 
 
 def test_columns_of_users_stay_and_are_null_in_new_rows(extended: str) -> None:

@@ -16,7 +16,10 @@ from dissector.tables.cut_connections import CutConnections, cut_connections
 from dissector.tables.delta_log import live_captures
 from tests.cli.test_commands import kdissect
 from tests.pipeline.contents import rows_that_count
+from tests.tables.copied import copy_tables
 from tests.traffic import Packet, conversation, ethernet, exchanges
+
+pytestmark = pytest.mark.slow
 
 START_US = 1_700_000_000_000_000
 WHOLE = list(enumerate(conversation(exchanges(24))))
@@ -38,6 +41,8 @@ def capture(folder: Path, name: str, packets: Numbered, later_us: int = 0, most:
 
 def ingested(folder: Path, *files: Path, frames: bool = False) -> int:
     """The run's epoch."""
+    if not folder.exists():
+        copy_tables(folder)
     return ingest_here([str(file) for file in files], str(folder), WriteOptions(frames=frames)).epoch
 
 
@@ -115,7 +120,6 @@ def test_skip_known_needs_the_end_of_connections(tmp_path: Path) -> None:
 OTHER = list(enumerate(conversation(exchanges(3), client=("10.0.0.9", 9))))
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     ("known", "files", "frames"),
     [
@@ -137,7 +141,6 @@ def test_what_has_more_than_the_other_is_not_spare(
     assert not each.is_enough
 
 
-@pytest.mark.slow
 def test_what_was_cut_from_packets_is_not_spare_if_the_other_lacks_it(tmp_path: Path) -> None:
     whole = list(enumerate(conversation(exchanges(12, size=200))))
     folder = tmp_path / "tables"
@@ -147,7 +150,6 @@ def test_what_was_cut_from_packets_is_not_spare_if_the_other_lacks_it(tmp_path: 
     assert "whole.pcap" not in [Path(row["path"]).name for row in each.spare]
 
 
-@pytest.mark.slow
 def test_of_two_with_the_same_the_later_one_is_spare(tmp_path: Path) -> None:
     """Here one has a packet more, that is not Kafka's."""
     folder = tmp_path / "tables"
@@ -157,7 +159,6 @@ def test_of_two_with_the_same_the_later_one_is_spare(tmp_path: Path) -> None:
     assert ([Path(row["path"]).name for row in each.spare], each.is_enough) == (["again.pcap"], True)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     ("first", "second", "later_us"),
     [
@@ -177,7 +178,6 @@ def test_other_connections_are_not_told(tmp_path: Path, first: Numbered, second:
     assert [found(folder, epoch) for epoch in (*epochs, None)] == [[], [], []]
 
 
-@pytest.mark.slow
 def test_one_that_goes_on_without_an_exchange_while_both_last_is_cut(tmp_path: Path) -> None:
     """They overlap by parts of a large message, or by acknowledgments."""
     large = list(enumerate(conversation(exchanges(1, size=20_000) + exchanges(2)[2:])))

@@ -18,7 +18,7 @@ from dissector.pipeline.origins import FileOrigins, Origin, Origins, Sources
 from dissector.pipeline.partition_rows import RowBuilder, WriteOptions
 from dissector.tables.row_to_exchange import exchange_of_row
 from tests.cases import cases
-from tests.conftest import PCAPS
+from tests.conftest import PCAPS, some_of
 from tests.pipeline.test_lone_files import INDEXES, LOGS
 from tests.pipeline.without_spark import one_by_one
 
@@ -48,6 +48,7 @@ def pairs(path: Path, *, frames: bool = False, records: bool = True) -> Iterator
             yield original, exchange_of_row(row | beside | {"findings": findings[row["packet"], row["start"]]})
 
 
+@pytest.mark.slow
 def test_rows_read_as_the_exchanges_that_they_were(bundled: Path) -> None:
     for original, again in pairs(bundled):
         assert json_line(again) == json_line(original)
@@ -151,7 +152,7 @@ def test_frames_that_were_kept_give_the_same_trees() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ["java", "librdkafka-pipelined", "java-sasl-plain", "java-streams"])
+@pytest.mark.parametrize("name", some_of(["java", "librdkafka-pipelined", "java-sasl-plain", "java-streams"], "java"))
 def test_damage_changes_nothing(name: str, tmp_path: Path) -> None:
     # Every ninth packet is missing, and of the others only 250 bytes are there.
     from dissector.capture.file_opening import open_capture

@@ -34,6 +34,7 @@ def test_rows_that_fit_are_a_capture(tables: "Tables", text: str | None, tmp_pat
         assert found.ports == {9092, 9094}
 
 
+@pytest.mark.slow
 def test_topics_have_names_that_only_other_exchanges_carry(tables: "Tables", tmp_path: Path) -> None:
     """Fetches have ids alone since KIP-516; Metadata has the names."""
     fitting = parse("api == Fetch && version >= 13")
@@ -62,6 +63,7 @@ def test_a_capture_s_side_does_what_the_capture_does(tables: "Tables", name: str
     assert len(columns.rows) > 10
 
 
+@pytest.mark.slow
 def test_sides_of_a_comparison_are_distinguished_by_their_folders(tables: "Tables", folder: str) -> None:
     assert side_of_tables(f"{folder}:java") == (folder, "java")
     assert side_of_tables(CAPTURES[0]) is None

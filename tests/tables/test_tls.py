@@ -7,6 +7,8 @@ import pytest
 from tests.cli.test_commands import kdissect
 from tests.conftest import ENCRYPTED
 
+pytestmark = pytest.mark.slow
+
 pytest.importorskip("duckdb", reason="NOT TESTED with DuckDB: it is not installed")
 MUTUAL = next(str(path) for path in ENCRYPTED if path.stem == "librdkafka-1.3-mtls")
 OLDER = next(str(path) for path in ENCRYPTED if path.stem == "java-1.2-resumed")

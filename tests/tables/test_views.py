@@ -38,6 +38,7 @@ def test_the_example_of_the_api_runs(folder: str, monkeypatch: pytest.MonkeyPatc
     assert doctest.testmod(dissector.api.tables, globs={"dissector": dissector}) == (0, 4)
 
 
+@pytest.mark.slow
 def test_views_have_the_rows_that_count(folder: str) -> None:
     database = opened(dissector.table_views(folder))
     for name, rows in rows_that_count(folder).items():
@@ -50,6 +51,7 @@ def test_rows_of_a_killed_ingest_are_in_no_view(tmp_path: Path) -> None:
     assert opened(dissector.table_views(str(tmp_path))).sql("SELECT * FROM gaps").fetchall() == []
 
 
+@pytest.mark.slow
 def test_tables_without_rows_have_their_columns(tmp_path: Path) -> None:
     folder = tmp_path / "it's {here}, [or] not*"
     create_tables(str(folder))

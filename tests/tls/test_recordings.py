@@ -53,6 +53,7 @@ def test_a_recording_opens_with_its_own_secrets_and_all_of_it(recording: Path) -
                 )  # fmt: skip
 
 
+@pytest.mark.slow
 def test_the_sessions_that_are_resumed_are_those_of_clients_that_come_again(recording: Path) -> None:
     with Capture([str(recording)]) as capture:
         for _ in capture.read():
@@ -99,6 +100,7 @@ def row_of(exchange: Exchange) -> ExchangeRow:
     )  # fmt: skip
 
 
+@pytest.mark.slow
 def test_a_login_behind_tls_is_masked(recording: Path) -> None:
     with Capture([str(recording)]) as capture:
         for _ in capture.read():

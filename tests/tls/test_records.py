@@ -59,6 +59,7 @@ def whole(kind: str) -> TlsStage:
     return read(conversation(recorded(kind).turns, segment=700), recorded(kind).key_log, [])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
 @given(cuts=cuts_of_packets)
 def test_plaintext_leads_to_the_records_that_were_sent_and_to_their_packets(kind: str, cuts: Cuts) -> None:

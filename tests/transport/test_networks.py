@@ -178,6 +178,7 @@ def many_connections(chance: random.Random, count: int) -> list[Packet]:
     return [next(following[number]) for number in order]
 
 
+@pytest.mark.slow
 @cases("seed", range(2))
 def test_many_connections_at_once_are_put_together_as_packet_by_packet(seed: int) -> None:
     chance = random.Random(seed)

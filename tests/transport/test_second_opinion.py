@@ -4,6 +4,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 import dpkt
+import pytest
 
 from dissector.capture.file_opening import open_capture
 from dissector.core.limits import DEFAULT
@@ -51,6 +52,7 @@ def by_us(path: Path) -> list[Segment]:
     return found
 
 
+@pytest.mark.slow
 @cases("path", RECORDED + ENCRYPTED, ids=lambda path: path.stem)
 def test_segments_are_those_that_dpkt_reads(path: Path) -> None:
     found, expected = by_us(path), by_dpkt(path)

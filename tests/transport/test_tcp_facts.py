@@ -99,6 +99,7 @@ def crowded(chance: random.Random, port: int, scales: tuple[int, int], *, syns: 
     return packets
 
 
+@pytest.mark.slow
 def test_full_and_zero_windows_are_those_of_tshark(tmp_path: Path) -> None:
     needs("tshark")
     chance = random.Random(4)
@@ -124,6 +125,7 @@ def test_full_and_zero_windows_are_those_of_tshark(tmp_path: Path) -> None:
         assert sum(expected.values()) > 40
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["java", "librdkafka", "aiokafka"])
 def test_tshark_measures_the_same_handshakes(name: str) -> None:
     needs("tshark")

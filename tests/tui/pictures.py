@@ -49,6 +49,13 @@ LOOKS: Final = (*((size, "dark") for size in SIZES), ((120, 40), "light"))
 ALL_LOOKS: Final = ("main", "diff")
 """The pictures that `make test` draws in every look: together they have nearly all colors."""
 
+DIFFERENT: Final = (
+    *ALL_LOOKS, "field", "tls-record", "help", "completion", "columns", "export-as", "findings", "io-graph", "overview",
+    "record", "timelines", "check", "matrix",
+)  # fmt: skip
+"""The pictures that `make test` draws: each of them has something that no other has. What the others show is in tests
+of their features as well."""
+
 
 class Picture(NamedTuple):
     """A screen: the capture that is opened, or the two that are compared, and the keys that lead there."""

@@ -91,6 +91,7 @@ def test_the_nearest_pair_is_the_same_or_the_next_that_is_shown(a: str, b: str, 
     shown.show_equal(shown=True)
 
 
+@pytest.mark.slow
 @two
 def test_every_difference_is_visited_forwards_and_backwards(a: str, b: str) -> None:
     shown = model(a, b)

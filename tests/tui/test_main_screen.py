@@ -17,6 +17,7 @@ from tests.tui.shared_screens import SharedScreens
 from tui.features.row_search import RowSearchFeature
 
 
+@pytest.mark.slow
 async def test_keys_move_through_the_list_which_follows_its_cursor() -> None:
     async with opened(JAVA, size=(80, 24)) as screen:
         last = len(screen.main.model.capture) - 1
@@ -111,6 +112,7 @@ async def test_without_colors_the_cursor_is_still_visible(monkeypatch: pytest.Mo
         assert any(segment.style and segment.style.reverse for segment in rows)
 
 
+@pytest.mark.slow
 async def test_ctrl_s_saves_a_screenshot(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     async with opened(JAVA) as screen:
@@ -193,6 +195,7 @@ async def test_each_step_of_escape_does_nothing_without_a_reason(shared: SharedS
         assert [step() for step in screen.main.escape_order()] == [False] * 4
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("size", [SIZES[0], SIZES[2]])
 async def test_connections_that_are_not_kafka_are_counted_above_the_list(tmp_path: Path, size: tuple[int, int]) -> None:
     async with opened(with_other_protocols(tmp_path), size=size) as screen:

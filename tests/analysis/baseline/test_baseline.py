@@ -170,6 +170,7 @@ def test_a_line_that_is_deleted_is_not_asked_for() -> None:
     assert not any(rule.startswith("versions.") for rule in changed(held(bundled("compare-librdkafka-1"), no_versions)))
 
 
+@pytest.mark.slow
 @given(
     software=st.text(), versions=st.dictionaries(st.text(min_size=1), st.text()),
     settings=st.dictionaries(st.sampled_from(sorted(SETTINGS)), st.text()),

@@ -51,6 +51,7 @@ def said(result: CheckResult) -> tuple[object, ...]:
     return +result.kept, +result.broken, breaches, result.exchanges
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("path", BUNDLED)
 def test_columns_and_single_messages_agree(path: Path) -> None:
     assert said(held(path, RULES)) == said(held(path, CAREFUL))
@@ -73,6 +74,7 @@ def test_columns_and_single_messages_agree_on_damaged_messages(seed: int, tmp_pa
     assert said(held(path, RULES)) == said(held(path, CAREFUL))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("path", BUNDLED)
 def test_columns_and_single_messages_agree_on_damaged_recordings(path: Path, tmp_path: Path) -> None:
     chance = random.Random(path.name)

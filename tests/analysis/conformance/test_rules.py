@@ -288,6 +288,7 @@ def test_rules_hold_messages_without_decompressing_records(tmp_path: Path, monke
     assert checked(path).exchanges == 1
 
 
+@pytest.mark.slow
 def test_no_rule_keeps_the_messages_that_it_saw(tmp_path: Path) -> None:
     path = made(tmp_path, [produce(batch()), fetch(response=fetched()), produce(batch())])
     rules, seen = [(rule.apis, rule.begin()) for rule in RULES], []

@@ -44,6 +44,7 @@ def bodies(exchange: Exchange) -> list[bytes | None]:
     return found
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", CAPTURES)
 def test_an_exchange_is_equal_to_itself_and_no_other_is_unless_its_bytes_are(name: str) -> None:
     with opened(name) as capture:

@@ -61,6 +61,7 @@ def test_columns_count_what_exchanges_say(data: st.DataObject, name: str, rows_p
         assert list(mine.counts.items()) == list(other.counts.items())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", NAMES)
 def test_fields_of_messages_with_equal_layout_are_measured_once(name: str) -> None:
     counting = StatisticsPass(opened(name))

@@ -12,6 +12,7 @@ from tests.index.test_fetch_sessions import fetch
 from tests.traffic import Turn, capture_of, conversation, response
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(8))
 def test_any_session_is_counted_fetch_by_fetch(tmp_path: Path, seed: int) -> None:
     chance = random.Random(seed)

@@ -154,6 +154,7 @@ def test_what_is_masked_has_a_mark_however_long_it_is(raw: bytes, size: int) -> 
     assert secret_marks().is_near(raw % secret)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("piece", [
     b"{", b'{"', b'{"a":', b"[", b'{"a":"\\"', b"a=", b"://a:", b"oracle:a:/", b'{"p":"{\\"', b'"', b"\\", b"@",
     b"\x01\x04\x00\x02",

@@ -275,7 +275,7 @@ def test_what_is_found_clean_is_clean(entry: IndexEntry) -> None:
         if any(column.type == "records" for column in program.columns):
             continue  # what is in them is not checked
         chance = random.Random(f"clean {entry.name} {version}")
-        frames = [make(plan(entry.name, version), chance)[1] for _ in range(12)]
+        frames = [make(plan(entry.name, version), chance)[1] for _ in range(6)]
         [shredded] = Arena().shred(memory(frames), program, program.wanted(checked=True), 0)
         for frame, error, unclean in zip(frames, shredded.errors, shredded.unclean, strict=True):
             root, records = Node("", "", "STRUCT", 0, len(frame)), RecordTracer([], frame_budget())
