@@ -6,16 +6,7 @@ from dissector.findings.detectors.batches import TinyBatches, UncompressedBatche
 from dissector.findings.detectors.bootstrapping import AdvertisedLoopback, ReconnectStorm
 from dissector.findings.detectors.broker_silent import BrokerSilent
 from dissector.findings.detectors.captured_twice import CapturedTwice
-from dissector.findings.detectors.closed_connections import (
-    ClosedAtApiVersions,
-    ClosedBeforeRequest,
-    ClosedInFlight,
-    LoginRequired,
-    OversizedRequest,
-    RemovedVersion,
-    SuspectVersion,
-    UnreadableRequest,
-)
+from dissector.findings.detectors.close_causes import CLOSE_CAUSES
 from dissector.findings.detectors.consumer_lag import ConsumerLag
 from dissector.findings.detectors.correlation_ids import DuplicateCorrelationId, OutOfOrderResponse
 from dissector.findings.detectors.held_tail import HeldTail
@@ -41,19 +32,12 @@ DETECTORS: Final[tuple[type[FindingDetector | MessageDetector], ...]] = (
     BrokerSilent,
     HeldTail,
     CapturedTwice,
-    ClosedInFlight,
-    ClosedAtApiVersions,
-    LoginRequired,
+    *CLOSE_CAUSES,
     LoginRefused,
-    OversizedRequest,
-    ClosedBeforeRequest,
-    UnreadableRequest,
-    SuspectVersion,
     NearLoss,
     RetransmittedBytes,
     VersionNotOffered,
     VersionSteppedDown,
-    RemovedVersion,
     ControllerListener,
     ErrorStorm,
     RepeatedExpectedError,
