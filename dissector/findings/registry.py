@@ -14,6 +14,7 @@ from dissector.findings.detectors.last_exchanges import ControllerListener, Logi
 from dissector.findings.detectors.metadata_storm import MetadataStorm
 from dissector.findings.detectors.near_loss import NearLoss, RetransmittedBytes
 from dissector.findings.detectors.rebalance_loop import RebalanceLoop
+from dissector.findings.detectors.refused_batch import RefusedBatch
 from dissector.findings.detectors.repeated_errors import ErrorStorm, FetchSessionError, RepeatedExpectedError
 from dissector.findings.detectors.sequence_numbers import RetriedBatch, SequenceGap
 from dissector.findings.detectors.slow_response import Slow
@@ -49,6 +50,7 @@ DETECTORS: Final[tuple[type[FindingDetector | MessageDetector], ...]] = (
     UncompressedBatches,
     SequenceGap,
     RetriedBatch,
+    RefusedBatch,
     ConsumerLag,
     StuckFetch,
     AdvertisedLoopback,

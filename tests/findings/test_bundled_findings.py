@@ -52,7 +52,7 @@ NETWORK = {"captured-twice", "delayed-tail", "unacknowledged"}
 """What `pcaps/network` shows: tests/findings/test_network_recordings.py."""
 MADE = {
     "out-of-order-response", "closed-at-api-versions", "closed-before-request", "advertised-own-host",
-    "reconnect-storm", "broker-silent", "session-expired", "left-out", "closed-while-waiting",
+    "reconnect-storm", "broker-silent", "session-expired", "left-out", "closed-while-waiting", "refused-batch",
 }  # fmt: skip
 """What no recording shows: Kafka's brokers read a connection's next request when they have answered the one before,
 and answer every ApiVersions."""
