@@ -14,7 +14,7 @@ SILENCE_CAUSES: Final = frozenset(
     (
         "oversized-request", "closed-before-request", "unreadable-request", "closed-at-api-versions",
         "login-required", "version-removed", "suspect-version", "session-expired", "left-out",
-        "closed-while-waiting", "closed-in-flight",
+        "closed-while-waiting", "wait-cut-short", "closed-in-flight",
         "unacknowledged", "broker-silent",
     )
 )  # fmt: skip

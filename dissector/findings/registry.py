@@ -11,6 +11,7 @@ from dissector.findings.detectors.consumer_lag import ConsumerLag
 from dissector.findings.detectors.correlation_ids import DuplicateCorrelationId, OutOfOrderResponse
 from dissector.findings.detectors.held_tail import HeldTail
 from dissector.findings.detectors.last_exchanges import ControllerListener, LoginRefused
+from dissector.findings.detectors.long_waits import ImpatientClient, WaitsBehind
 from dissector.findings.detectors.metadata_storm import MetadataStorm
 from dissector.findings.detectors.near_loss import NearLoss, RetransmittedBytes
 from dissector.findings.detectors.rebalance_loop import RebalanceLoop
@@ -21,6 +22,7 @@ from dissector.findings.detectors.slow_response import Slow
 from dissector.findings.detectors.stuck_fetch import StuckFetch
 from dissector.findings.detectors.throttled import Throttled
 from dissector.findings.detectors.unacknowledged import Unacknowledged
+from dissector.findings.detectors.unusable_metadata import InvalidAdvertised, UnlistedLeader
 from dissector.findings.detectors.versions import VersionNotOffered, VersionSteppedDown
 from dissector.findings.framework.detector import FindingDetector
 from dissector.findings.framework.message_detector import MessageDetector
@@ -34,6 +36,8 @@ DETECTORS: Final[tuple[type[FindingDetector | MessageDetector], ...]] = (
     HeldTail,
     CapturedTwice,
     *CLOSE_CAUSES,
+    ImpatientClient,
+    WaitsBehind,
     LoginRefused,
     NearLoss,
     RetransmittedBytes,
@@ -54,6 +58,8 @@ DETECTORS: Final[tuple[type[FindingDetector | MessageDetector], ...]] = (
     ConsumerLag,
     StuckFetch,
     AdvertisedLoopback,
+    InvalidAdvertised,
+    UnlistedLeader,
     ReconnectStorm,
 )
 EXAMINATION_CODES: Final = frozenset(each.explanation.code for each in DETECTORS)
