@@ -23,8 +23,8 @@ from dissector.protocol.schema.loader import api_name
 
 ALIKE: Final = 0.05
 """A timeout cuts waits to the same length, but for this part of it; a client that stops does so at any time."""
-LONG_NS: Final = SECOND
-"""Below, that a request waited behind another one is nothing."""
+LONG_NS: Final = 10 * SECOND
+"""Below, that a request waited behind another one is nothing: some clients let all Fetches wait for five seconds."""
 TOGETHER_NS: Final = 50 * MILLISECOND
 """Responses that were ready come so soon after the one that they waited for."""
 
@@ -113,7 +113,7 @@ class WaitsBehind(ConnectionDetector):
         "Request that waited behind a Fetch",
         Severity.WARNING,
         "A request was sent on a connection on which a Fetch, JoinGroup or the like was waiting on purpose, and its "
-        "response came together with that of the other one, a second or more later.",
+        "response came together with that of the other one, ten seconds or more later.",
         "A broker answers the requests of a connection in order, so whatever comes behind a long Fetch waits for it: "
         "a heartbeat that waits for longer than session.timeout.ms costs the member its place in the group.",
         "Lower the wait (fetch.max.wait.ms, fetch.wait.max.ms in librdkafka), or use another connection for "

@@ -53,7 +53,7 @@ def test_a_broker_that_closes_is_not_an_impatient_client(tmp_path: Path) -> None
     assert not found(tmp_path, *(cut(n, 30_000, by_client=False) for n in range(3)))
 
 
-def behind(name: str, sent: float, answered: float, *, fetched: float = 10_000) -> Wire:
+def behind(name: str, sent: float, answered: float, *, fetched: float = 20_000) -> Wire:
     wire = Wire()
     wire.exchange(1, "Metadata", 1, {"topics": []})
     wire.request(10, "Fetch", 4, {"max_wait_ms": 300_000, "topics": []})
@@ -83,15 +83,15 @@ def test_a_heartbeat_behind_a_fetch(tmp_path: Path, sent: float, answered: float
 
 def test_a_request_behind_another_fetch_is_not_this_one(tmp_path: Path) -> None:
     wire = Wire()
-    wire.request(10, "Fetch", 4, {"max_wait_ms": 3_000, "topics": []})
-    wire.response(2_000, "Fetch", 4)
-    wire.exchange(2_500, "Metadata", 1, {"topics": []})
-    wire.request(3_000, "Heartbeat", 0, {"group_id": "g"})
-    wire.response(5_000, "Heartbeat", 0)
+    wire.request(10, "Fetch", 4, {"max_wait_ms": 12_000, "topics": []})
+    wire.response(12_000, "Fetch", 4)
+    wire.exchange(12_500, "Metadata", 1, {"topics": []})
+    wire.request(13_000, "Heartbeat", 0, {"group_id": "g"})
+    wire.response(25_000, "Heartbeat", 0)
     assert not found(tmp_path, wire)
 
 
 @pytest.mark.parametrize("step", [1, 2, 4096])
 def test_it_does_not_depend_on_steps(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, step: int) -> None:
     monkeypatch.setattr("dissector.findings.framework.examination.STEP", step)
-    assert found(tmp_path, behind("Heartbeat", 3_000, 10_001))
+    assert found(tmp_path, behind("Heartbeat", 3_000, 20_001))
