@@ -20,20 +20,27 @@ _NO_HOST: Final = re.compile(r"""://|[\s/,;@"'<>?#=]|^[^:]*:\d+$|^$""")
 LARGEST_PORT: Final = 65_535
 
 
+UNUSABLE: Final = Explanation(
+    "unusable-metadata",
+    "Metadata that no client can use",
+    Severity.ERROR,
+    "A broker's host in Metadata is no host name or IP address, such as a URL, or its port is outside 1 to 65535. Or a "
+    "partition without an error has a leader that is none of the response's brokers. Clients can't connect to it, and "
+    "ask for metadata again and again.",
+    "The broker's advertised.listeners, or a proxy's setting for it, has an address in another form: with a scheme "
+    "such as http:// in place of a listener's name, with two ports, several in one. Or another vendor's broker, a mock "
+    "or a proxy leaves brokers out, or numbers them in two ways: Kafka's brokers respond with LEADER_NOT_AVAILABLE or "
+    "LISTENER_NOT_FOUND where they do not know the leader's address.",
+    "Correct advertised.listeners (KAFKA_ADVERTISED_LISTENERS in containers): LISTENER://host:port, one for each "
+    "listener, separated by commas. Of a leader, correct the server or the proxy: each leader_id must be the node_id "
+    "of one of the brokers.",
+)
+
+
 class InvalidAdvertised(MessageDetector):
     """Finds advertised addresses that are no host name, or have no port."""
 
-    explanation: ClassVar = Explanation(
-        "advertised-invalid",
-        "Advertised address that is none",
-        Severity.ERROR,
-        "Metadata gives a broker's address whose host is no host name or IP address, such as a URL, or whose port is "
-        "outside 1 to 65535. No client can connect to it.",
-        "The broker's advertised.listeners, or a proxy's setting for it, has an address in another form: with a "
-        "scheme such as http:// in place of a listener's name, with two ports, several in one.",
-        "Correct advertised.listeners (KAFKA_ADVERTISED_LISTENERS in containers): LISTENER://host:port, one for each "
-        "listener, separated by commas.",
-    )
+    explanation: ClassVar = UNUSABLE
     apis: ClassVar = frozenset((ApiKey.METADATA, ApiKey.DESCRIBE_CLUSTER))
     reads: ClassVar = {_HOST: None, _PORT: None}
 
@@ -61,17 +68,7 @@ def _is_broker(ids: Int64) -> Bool:
 class UnlistedLeader(MessageDetector):
     """Finds partitions whose leader is none of the brokers."""
 
-    explanation: ClassVar = Explanation(
-        "unlisted-leader",
-        "Leader that is no broker of the response",
-        Severity.ERROR,
-        "Metadata names a leader for a partition without an error, and the leader is not among the response's brokers: "
-        "clients do not know its address, and ask for metadata again and again.",
-        "Another vendor's broker, a mock or a proxy leaves brokers out, or numbers them in two ways. Kafka's brokers "
-        "respond with LEADER_NOT_AVAILABLE or LISTENER_NOT_FOUND where they do not know the leader's address.",
-        "Correct the server or the proxy: each leader_id must be the node_id of one of the brokers. With a proxy, see "
-        "that all brokers have a mapping.",
-    )
+    explanation: ClassVar = UNUSABLE
     apis: ClassVar = frozenset((ApiKey.METADATA,))
     reads: ClassVar = {_LEADER: _is_broker, _ERROR: None, _NODE: None}
 
