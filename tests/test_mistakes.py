@@ -65,8 +65,9 @@ FIVE_TROUBLES = {
     "(sasl.jaas.config, or sasl.username and sasl.password), or the token.",
     "librdkafka-old-version": "the broker closed the connection on Produce v1, which Kafka 4 no longer has (it has v3 "
     "and up), and which a broker that is too old does not have yet: if it is new, upgrade the client, or remove "
-    "api.version.request=false and broker.version.fallback; if it is old, upgrade it, or set its version in the "
-    "client; 3 connections within 898.7 ms",
+    "the setting that fixes its versions (broker.version.fallback in librdkafka, api_version in kafka-python, "
+    "Config.Version in sarama); if it is old, upgrade it, or set its release in the client (broker.version.fallback "
+    "in librdkafka, api_version in kafka-python, Config.Version in sarama); 3 connections within 898.7 ms",
     "java-advertised": "2 connections to 127.0.0.1:9099 were refused: the broker advertises this address, which "
     "clients must reach: correct advertised.listeners",
 }

@@ -9,7 +9,6 @@ from pathlib import PurePath
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from dissector.analysis.diff import DiffSide, ManualMatches, build_matrix, diff
-from dissector.analysis.diff.client_settings import FAMILIES, family
 from dissector.analysis.diff.report import diff_report, matrix_report
 from dissector.analysis.diff.to_json import diff_to_json, matrix_to_json
 from dissector.analysis.rendering import render_html, render_markdown, render_text
@@ -24,6 +23,7 @@ from dissector.cli.table_captures import open_sides, side_of_tables
 from dissector.cli.tables import are_tables, is_folder
 from dissector.core.garbage_collection import infrequent_collection
 from dissector.core.json_text import dumps
+from dissector.exchange.client_families import FAMILIES, family
 
 if TYPE_CHECKING:  # without a filter its parser is not needed
     from dissector.filter import Filter

@@ -32,6 +32,7 @@ class OtherProtocol(IntEnum):
     SMTP_OR_FTP = 14
     SMB = 15
     FASTCGI = 16
+    PROXY = 17
 
     @property
     def label(self) -> str:
@@ -51,6 +52,7 @@ _NAMES: Final = {
     OtherProtocol.REDIS: "Redis",
     OtherProtocol.SMTP_OR_FTP: "SMTP or FTP",
     OtherProtocol.FASTCGI: "FastCGI",
+    OtherProtocol.PROXY: "PROXY protocol",
 }
 
 _SIGNATURES: Final = {
@@ -81,6 +83,8 @@ _SIGNATURES: Final = {
     # The greeting of a server (RFC 5321, 4.2; RFC 959).
     OtherProtocol.SMTP_OR_FTP: rb"220[ -][ -~]+(?:\r\n|$)",
     OtherProtocol.SMB: rb"\0...[\xfe\xff]SMB",
+    # A load balancer's header before the client's bytes (HAProxy's proxy-protocol.txt, versions 1 and 2).
+    OtherProtocol.PROXY: rb"PROXY (?:TCP[46] |UNKNOWN)|\r\n\r\n\0\r\nQUIT\n[\x20\x21]",
     # FCGI_BEGIN_REQUEST: version 1, type 1, a request id, 8 bytes of content: a role, a flag, five zeros.
     OtherProtocol.FASTCGI: rb"\x01\x01..\0\x08.\0\0[\x01-\x03][\0\x01]\0{5}",
 }

@@ -128,6 +128,11 @@ def _non_kafka_words(protocol: OtherProtocol) -> str:
             f"{protocol.label} on Kafka's port, not Kafka: no broker answers it; have a health check open a TCP "
             "connection only, or correct the URL"
         )
+    if protocol is OtherProtocol.PROXY:
+        return (
+            f"{protocol.label} on Kafka's port, not Kafka: brokers do not read this header of a load balancer, and "
+            "close the connection; switch it off there (send-proxy in HAProxy)"
+        )
     if protocol > OtherProtocol.UNKNOWN:
         return f"{protocol.label} on Kafka's port, not Kafka"
     if protocol is OtherProtocol.UNDETERMINED:

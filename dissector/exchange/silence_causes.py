@@ -13,7 +13,8 @@ UNANSWERED_CODE: Final = "unanswered"
 SILENCE_CAUSES: Final = frozenset(
     (
         "oversized-request", "closed-before-request", "unreadable-request", "closed-at-api-versions",
-        "login-required", "version-removed", "suspect-version", "closed-in-flight",
+        "login-required", "version-removed", "suspect-version", "session-expired", "left-out",
+        "closed-while-waiting", "wait-cut-short", "closed-in-flight",
         "unacknowledged", "broker-silent",
     )
 )  # fmt: skip

@@ -6,29 +6,23 @@ from dissector.findings.detectors.batches import TinyBatches, UncompressedBatche
 from dissector.findings.detectors.bootstrapping import AdvertisedLoopback, ReconnectStorm
 from dissector.findings.detectors.broker_silent import BrokerSilent
 from dissector.findings.detectors.captured_twice import CapturedTwice
-from dissector.findings.detectors.closed_connections import (
-    ClosedAtApiVersions,
-    ClosedBeforeRequest,
-    ClosedInFlight,
-    LoginRequired,
-    OversizedRequest,
-    RemovedVersion,
-    SuspectVersion,
-    UnreadableRequest,
-)
+from dissector.findings.detectors.close_causes import CLOSE_CAUSES
 from dissector.findings.detectors.consumer_lag import ConsumerLag
 from dissector.findings.detectors.correlation_ids import DuplicateCorrelationId, OutOfOrderResponse
 from dissector.findings.detectors.held_tail import HeldTail
 from dissector.findings.detectors.last_exchanges import ControllerListener, LoginRefused
+from dissector.findings.detectors.long_waits import ImpatientClient, WaitsBehind
 from dissector.findings.detectors.metadata_storm import MetadataStorm
 from dissector.findings.detectors.near_loss import NearLoss, RetransmittedBytes
 from dissector.findings.detectors.rebalance_loop import RebalanceLoop
+from dissector.findings.detectors.refused_batch import RefusedBatch
 from dissector.findings.detectors.repeated_errors import ErrorStorm, FetchSessionError, RepeatedExpectedError
 from dissector.findings.detectors.sequence_numbers import RetriedBatch, SequenceGap
 from dissector.findings.detectors.slow_response import Slow
 from dissector.findings.detectors.stuck_fetch import StuckFetch
 from dissector.findings.detectors.throttled import Throttled
 from dissector.findings.detectors.unacknowledged import Unacknowledged
+from dissector.findings.detectors.unusable_metadata import InvalidAdvertised, UnlistedLeader
 from dissector.findings.detectors.versions import VersionNotOffered, VersionSteppedDown
 from dissector.findings.framework.detector import FindingDetector
 from dissector.findings.framework.message_detector import MessageDetector
@@ -41,19 +35,14 @@ DETECTORS: Final[tuple[type[FindingDetector | MessageDetector], ...]] = (
     BrokerSilent,
     HeldTail,
     CapturedTwice,
-    ClosedInFlight,
-    ClosedAtApiVersions,
-    LoginRequired,
+    *CLOSE_CAUSES,
+    ImpatientClient,
+    WaitsBehind,
     LoginRefused,
-    OversizedRequest,
-    ClosedBeforeRequest,
-    UnreadableRequest,
-    SuspectVersion,
     NearLoss,
     RetransmittedBytes,
     VersionNotOffered,
     VersionSteppedDown,
-    RemovedVersion,
     ControllerListener,
     ErrorStorm,
     RepeatedExpectedError,
@@ -65,9 +54,12 @@ DETECTORS: Final[tuple[type[FindingDetector | MessageDetector], ...]] = (
     UncompressedBatches,
     SequenceGap,
     RetriedBatch,
+    RefusedBatch,
     ConsumerLag,
     StuckFetch,
     AdvertisedLoopback,
+    InvalidAdvertised,
+    UnlistedLeader,
     ReconnectStorm,
 )
 EXAMINATION_CODES: Final = frozenset(each.explanation.code for each in DETECTORS)

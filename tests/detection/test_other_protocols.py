@@ -119,6 +119,8 @@ def test_a_tls_broker_is_recognized_also_from_the_middle(tmp_path: Path, first: 
         (OtherProtocol.MQTT, True, b"\x10\x10\0\x04MQTT\x04\x02\0\x3c\0\x04test"),
         (OtherProtocol.SMTP_OR_FTP, False, b"220 mail.example ESMTP\r\n"),
         (OtherProtocol.SMB, True, b"\0\0\0\x54\xfeSMB" + bytes(80)),
+        (OtherProtocol.PROXY, True, b"PROXY TCP4 10.0.0.5 10.0.0.9 40001 9092\r\n" + bytes(80)),
+        (OtherProtocol.PROXY, True, b"\r\n\r\n\0\r\nQUIT\n\x21\x11\0\x0c" + bytes(80)),
     ],
 )
 def test_protocols_are_known_by_their_first_bytes(

@@ -96,11 +96,14 @@ def produce(
     talk.ask(at, "Produce", 9, body, answer)
 
 
-def fetch(talk: Talk, at: float, offset: int, end: int, *, took: float = 1, wait: int = 500, error: int = 0) -> None:
+def fetch(
+    talk: Talk, at: float, offset: int, end: int, *, took: float = 1, wait: int = 500, error: int = 0,
+    partition_error: int = 0,
+) -> None:  # fmt: skip
     """A fetch of `orders`, partition 0, whose high watermark is `end`."""
     request_frame = {"topic": "orders", "partitions": [{"partition": 0, "fetch_offset": offset}]}
     body = {"max_wait_ms": wait, "min_bytes": 1, "topics": [request_frame]}
-    partition = {"partition_index": 0, "high_watermark": end, "records": None}
+    partition = {"partition_index": 0, "error_code": partition_error, "high_watermark": end, "records": None}
     answer = {"error_code": error, "responses": [{"topic": "orders", "partitions": [partition]}]}
     talk.ask(at, "Fetch", 12, body, answer, took=took)
 

@@ -52,10 +52,11 @@ NETWORK = {"captured-twice", "delayed-tail", "unacknowledged"}
 """What `pcaps/network` shows: tests/findings/test_network_recordings.py."""
 MADE = {
     "out-of-order-response", "closed-at-api-versions", "closed-before-request", "advertised-own-host",
-    "reconnect-storm", "broker-silent",
+    "reconnect-storm", "broker-silent", "session-expired", "left-out", "closed-while-waiting", "refused-batch",
+    "unusable-metadata", "wait-cut-short", "waits-behind",
 }  # fmt: skip
 """What no recording shows: Kafka's brokers read a connection's next request when they have answered the one before,
-and answer every ApiVersions."""
+and answer every ApiVersions. Kafka's own clients write valid batches and wait for less than they have patience."""
 
 
 def test_it_has_these_findings_and_no_others(every_capture: Path) -> None:

@@ -3,7 +3,7 @@
 import numpy as np
 
 from dissector.core.object_graph import from_nodes, to_nodes
-from dissector.findings.detectors.closed_connections import ClosedInFlight
+from dissector.findings.detectors.closed_in_flight import ClosedInFlight
 from dissector.findings.framework.decoded_exchange import RowPosition
 from dissector.findings.framework.open_findings import FindingStore, OpenFinding
 

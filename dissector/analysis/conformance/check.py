@@ -191,7 +191,7 @@ def _closed(capture: Capture, columns: MessageColumns) -> Iterator[tuple[Message
     if not closed:
         return
     # Imported on use: few captures have a request on which its connection was closed.
-    from dissector.findings.detectors.closed_connections import VERSION_CODES
+    from dissector.findings.detectors.refused_versions import VERSION_CODES
 
     is_begun = capture.findings.examination is not None
     if not is_begun:

@@ -5,33 +5,12 @@ them against the installed clients.
 """
 
 from collections.abc import Iterable
-from fnmatch import fnmatchcase
 from functools import cache
 from importlib.resources import files
-from typing import Final
 
 import orjson
 
-FAMILIES: Final = (
-    ("apache-kafka-java*", "Java"),
-    ("librdkafka*", "librdkafka"),
-    ("confluent-kafka*", "librdkafka"),
-    ("kafka-python*", "kafka-python"),
-    ("aiokafka*", "aiokafka"),
-    ("kgo*", "franz-go"),
-    ("sarama*", "sarama"),
-    ("kafkajs*", "kafkajs"),
-    ("*(github.com/segmentio/kafka-go)", "kafka-go"),
-    ("rskafka*", "rskafka"),
-    ("platformatic-kafka*", "platformatic"),
-)
-"""Families of clients, by a pattern of their name in ApiVersions or of their client id."""
-
-
-def family(client: str) -> str | None:
-    """Return the family of a client by its name, which may be the family's own; None for an unknown one."""
-    lower = client.lower()
-    return next((name for pattern, name in FAMILIES if lower == name.lower() or fnmatchcase(lower, pattern)), None)
+from dissector.exchange.client_families import family
 
 
 def setting(place: str, clients: Iterable[str]) -> tuple[str, str] | None:

@@ -26,7 +26,7 @@ class DiffSide:
     filter: "Filter | None" = None
     """Selects the exchanges; None for all."""
     client: str = ""
-    """The family of its client, where the user says it (`client_settings.FAMILIES`)."""
+    """The family of its client, where the user says it (`exchange.client_families`)."""
 
     stop: int | None = None
     """The row at which it ends, where more may come while it is compared; None if the capture is read to its end."""

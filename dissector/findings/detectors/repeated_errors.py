@@ -1,11 +1,14 @@
-"""Errors that come again: retriable ones, those of fetch sessions, and steps of the protocol that do not lead on."""
+"""Errors that come again: the same error of an API, those of fetch sessions, and steps of the protocol that do not
+lead on."""
 
-from typing import ClassVar, Final, NamedTuple
+from collections.abc import Callable, Iterator
+from typing import ClassVar, Final, NamedTuple, cast
 
 import numpy as np
 
 from dissector.core.arrays import Bool
 from dissector.core.finding import Severity
+from dissector.exchange.info_column import ERROR_CODES
 from dissector.findings.explanation import Explanation
 from dissector.findings.framework.context import FindingContext
 from dissector.findings.framework.decoded_exchange import DecodedExchange
@@ -14,10 +17,11 @@ from dissector.findings.framework.examined_rows import ExaminedRows
 from dissector.findings.framework.extractor import Extractor, Scope
 from dissector.findings.framework.open_findings import FindingSink
 from dissector.findings.framework.recurrence import SECOND, BoundedStates, Burst
+from dissector.protocol.message import Values
 from dissector.protocol.schema.api_keys import ApiKey
 from dissector.protocol.schema.error_codes import ErrorCode
-from dissector.protocol.schema.errors import EXPECTED_ERRORS, error_name, is_retriable
-from dissector.protocol.schema.loader import api_name
+from dissector.protocol.schema.errors import EXPECTED_ERRORS, advice, error_name, is_expected, is_retriable
+from dissector.protocol.schema.loader import api, api_name
 
 MANY: Final = 10
 SPAN_NS: Final = 10 * SECOND
@@ -27,51 +31,138 @@ SESSION_ERRORS: Final = frozenset((
 ))  # fmt: skip
 
 
-class RetriableError(NamedTuple):
+SLOW_MANY: Final = 20
+SLOW_PAUSE_NS: Final = 30 * SECOND
+"""So many errors are a storm too, if no pause between them is longer: of a client that tries every few seconds."""
+OF_REBALANCES: Final = frozenset((ErrorCode.REBALANCE_IN_PROGRESS, ErrorCode.MEMBER_ID_REQUIRED))
+"""Not retriable, and steps of the protocol: `rebalance-loop` and `everyday-error-again` count them."""
+NAMED: Final = 3
+"""Topics, partitions or groups that are named."""
+
+
+class RepeatedError(NamedTuple):
     """A response with an error, in however many partitions."""
 
     time_ns: int
 
 
 class ErrorExtractor(Extractor):
-    """Observes retriable errors by client, API and error."""
+    """Observes errors by client, API and error; those that are not retriable also by what they are about, as another
+    topic with the same error is another request and no repetition."""
 
     any_error: ClassVar = True
 
     def examine_exchange(self, exchange: DecodedExchange) -> None:
         """Observe the errors that no other detector reports."""
+        if exchange.api_key == ApiKey.METADATA:
+            return
         for code in dict.fromkeys(exchange.errors):
-            if is_retriable(code) and code not in SESSION_ERRORS and exchange.api_key != ApiKey.METADATA:
-                scope = (self.context.client(exchange.connection), exchange.api_key, code)
-                self.observe(scope, exchange.row, exchange.position, RetriableError(exchange.response_ns))
+            if code in SESSION_ERRORS or code in OF_REBALANCES or is_expected(self._name(exchange), code):
+                continue
+            about = "" if is_retriable(code) else self._about(exchange, code)
+            scope = (self.context.client(exchange.connection), exchange.api_key, code, about)
+            self.observe(scope, exchange.row, exchange.position, RepeatedError(exchange.response_ns))
+
+    @staticmethod
+    def _name(exchange: DecodedExchange) -> str | None:
+        known = api(exchange.api_key)
+        return None if known is None else known.response
+
+    def _about(self, exchange: DecodedExchange, code: int) -> str:
+        """What has the error, as text: the topics, partitions or other things beside it in the response, else the group
+        or transaction of the request."""
+        offsets = _fetch_offsets(exchange.request, self.context.topic) if code == ErrorCode.OFFSET_OUT_OF_RANGE else {}
+        found = [*dict.fromkeys(_things(exchange.response, code, "", self.context.topic))]
+        named = [f"{each} at offset {offsets[each]:,}" if each in offsets else each for each in found if each]
+        if not named:
+            named = [
+                str(exchange.request[name]) for name in ("group_id", "transactional_id") if name in exchange.request
+            ]
+        more = f" and {len(named) - NAMED:,} others" if len(named) > NAMED else ""
+        return ", ".join(named[:NAMED]) + more
 
 
-class ErrorStorm(Aggregator[RetriableError]):
-    """Retriable errors that repeat."""
+def _things(value: object, code: int, inside: str, topic: Callable[[Values], str]) -> Iterator[str]:
+    """Yield the names of what has an error in a part of a response: ``orders[0]``, a group."""
+    if isinstance(value, list):
+        for each in value:
+            yield from _things(each, code, inside, topic)
+    elif isinstance(value, dict):
+        number = next((value[name] for name in ("partition_index", "partition", "index") if name in value), None)
+        if number is not None and isinstance(number, int):
+            inside = f"{inside}[{number}]"
+        elif any(name in value for name in ("name", "topic", "topic_id")):
+            inside = topic(value)
+        elif any(name in value for name in ("group_id", "resource_name", "key")):
+            inside = str(value.get("group_id") or value.get("resource_name") or value.get("key"))
+        if any(value.get(name) == code for name in ERROR_CODES):
+            yield inside
+        for each in value.values():
+            if isinstance(each, list | dict):
+                yield from _things(each, code, inside, topic)
+
+
+def _fetch_offsets(request: Values, topic: Callable[[Values], str]) -> dict[str, int]:
+    """The offset that a Fetch asks for, by partition as text."""
+    found: dict[str, int] = {}
+    for each in cast(list[Values], request.get("topics") or []):
+        for partition in cast(list[Values], each.get("partitions") or []):
+            offset = partition.get("fetch_offset")
+            if isinstance(offset, int):
+                found[f"{topic(each)}[{partition.get('partition')}]"] = offset
+    return found
+
+
+class ErrorStorm(Aggregator[RepeatedError]):
+    """Errors that repeat."""
 
     extractor: ClassVar = ErrorExtractor
     explanation: ClassVar = Explanation(
         "error-storm",
-        "Same retriable error again and again",
+        "Same error again and again",
         Severity.WARNING,
-        "A client got the same retriable error from the same API ten times or more, without a pause of ten seconds.",
-        "The client retries faster than the cause goes away: a leader election, a coordinator that moves or is "
-        "loading, replicas that are not in sync, a topic that does not exist.",
-        "See what the error requires (kdissect explain errors). retry.backoff.ms and retry.backoff.max.ms set the "
-        "pace of retries, delivery.timeout.ms and default.api.timeout.ms when the client gives up. A client that does "
-        "not refresh its metadata after NOT_LEADER_OR_FOLLOWER never succeeds.",
+        "A client got the same error from the same API ten times or more without a pause of ten seconds, or twenty "
+        "times without one of thirty seconds. Of errors that are not retriable it is the same error of the same topic, "
+        "partition or group: the client repeats what can't succeed.",
+        "Of a retriable error: the client retries faster than the cause goes away, such as a leader election, a "
+        "coordinator that moves or is loading, replicas that are not in sync, a topic that does not exist; or it asks "
+        "the same broker again without refreshing its metadata. Of another error: the client does not handle it, such "
+        "as an offset out of range that it does not reset, or a missing permission.",
+        "Do what the error requires (kdissect explain errors). retry.backoff.ms and retry.backoff.max.ms set the pace "
+        "of retries, delivery.timeout.ms and default.api.timeout.ms when the client gives up. A client that does not "
+        "refresh its metadata after NOT_LEADER_OR_FOLLOWER, or look for its coordinator after NOT_COORDINATOR, never "
+        "succeeds.",
     )
 
     def __init__(self, found: FindingSink, scope: Scope) -> None:
         super().__init__(found, scope)
         self._burst = Burst()
+        self._slow = Burst()
 
-    def add(self, row: int, observed: RetriableError) -> None:
-        """Report one finding for each burst: it ends after ten seconds without the error."""
-        _, key, code = self.scope
-        if self._burst.is_on(observed.time_ns, MANY, SPAN_NS):
-            words = f"{error_name(int(code))} from {api_name(int(key))} {self._burst.count:,} times"
-            self.report_burst(self._burst, row, observed.time_ns, words, "response.body")
+    def add(self, row: int, observed: RepeatedError) -> None:
+        """Report one finding for each burst: it ends after ten seconds without the error; or for each slow one, which
+        ends after thirty, and which no burst is part of."""
+        is_burst = self._burst.is_on(observed.time_ns, MANY, SPAN_NS)
+        is_slow = self._slow.is_on(observed.time_ns, SLOW_MANY, SLOW_PAUSE_NS, by_pauses=True)
+        if is_burst:
+            self._slow.end()
+            self._report(self._burst, row, observed.time_ns)
+        elif is_slow:
+            self._report(self._slow, row, observed.time_ns)
+
+    def _report(self, burst: Burst, row: int, time_ns: int) -> None:
+        _, key, code, about = self.scope
+        of = f" for {about}" if about else ""
+        words = f"{error_name(int(code))} from {api_name(int(key))} {burst.count:,} times{of}"
+        self.report_burst(burst, row, time_ns, words, "response.body", _asked(int(code), str(about)))
+
+
+def _asked(code: int, about: str) -> str:
+    """What the error asks for, as the end of a sentence."""
+    if code == ErrorCode.OFFSET_OUT_OF_RANGE and "at offset -" in about:
+        return "; no log has a negative offset: the client took one from a response with an error"
+    words = advice(code)
+    return f"; {words[:1].lower()}{words[1:].removesuffix('.')}" if words else ""
 
 
 class FetchSessionError(ConnectionDetector):

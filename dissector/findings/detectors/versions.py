@@ -8,6 +8,7 @@ from dissector.core.arrays import Bool, Int64
 from dissector.core.columns import tuples
 from dissector.core.finding import Severity
 from dissector.findings.explanation import Explanation
+from dissector.findings.framework.client_advice import client_advice
 from dissector.findings.framework.context import FindingContext
 from dissector.findings.framework.decoded_exchange import DecodedExchange
 from dissector.findings.framework.detector import Aggregator
@@ -29,6 +30,12 @@ class NotAdvertised(NamedTuple):
     """Below `low` if it advertised none."""
     is_asked: bool
     """Whether the client had asked with ApiVersions on the same connection."""
+    older: str
+    """How to have this client use the versions of a broker that is older than it."""
+    fixed: str
+    """The same where it does not ask for them."""
+    newer: str
+    """How to have it use the versions of a newer one."""
 
 
 class VersionExtractor(Extractor):
@@ -43,7 +50,9 @@ class VersionExtractor(Extractor):
             if self.context.request_faults(row):
                 continue
             low, high = self.context.offered(connection).get(key, (0, -1))
-            offer = NotAdvertised(low, high, self._is_asked(connection, start))
+            advice = client_advice(self.context.software(connection), self.context.client_id(row))
+            is_asked = self._is_asked(connection, start)
+            offer = NotAdvertised(low, high, is_asked, advice.older, advice.fixed, advice.newer)
             self.observe((self.context.client(connection), key, version), row, (packet, start), offer)
 
     def _is_asked(self, connection: int, before: int) -> bool:
@@ -111,13 +120,12 @@ def _offer_and_advice(version: int, offer: NotAdvertised) -> str:
     """Return what the broker advertised instead, and what to change: nothing that the client did already."""
     if offer.low > offer.high:
         return "did not advertise the API: use a broker that has it, or a client that does without"
-    remove = "remove the setting that fixes its versions (broker.version.fallback, api_version)"
     if offer.is_asked and version > offer.high:
-        advice = f"the client asked and did not heed it; correct the client, or {remove}"
+        advice = f"the client asked and did not heed it: correct it, or {offer.older}"
     elif version < offer.low:
-        advice = f"upgrade the client, or {remove}"
+        advice = offer.newer
     else:
-        advice = "upgrade the broker, or let the client ask it with ApiVersions (api.version.request=true)"
+        advice = f"upgrade the broker, have the client ask it with ApiVersions, or {offer.fixed}"
     return f"advertised v{offer.low}–v{offer.high}: {advice}"
 
 

@@ -1,14 +1,14 @@
 """Requests on which a connection was closed: one cause for each connection, and one finding for each cause.
 
-A cause is a `CloseCause` with the decorator `cause`: when it applies, what it says, and the contradictions for which
-it is withheld (`contradictions`). Of those that apply and that nothing contradicts a connection has the first, in the
-order of their definition. So one close has one finding, and a client that reconnects a thousand times has one with a
+A cause is a `CloseCause`: when it applies, what it says, and the contradictions for which it is withheld
+(`contradictions`). Of those that apply and that nothing contradicts a connection has the first, in the order of
+`detectors/close_causes.py`. So one close has one finding, and a client that reconnects a thousand times has one with a
 count.
 """
 
 from abc import abstractmethod
 from collections.abc import Sequence
-from typing import ClassVar, Final, NamedTuple, TypeVar
+from typing import ClassVar, Final, NamedTuple
 
 from dissector.core.arrays import Bool
 from dissector.core.batches import NEVER
@@ -59,6 +59,8 @@ class CloseExtractor(Extractor):
         super().__init__(context, sink)
         self._causes: BoundedStates[int, list[_Stated]] = BoundedStates(list)
         """By connection: its cause."""
+        self._left_out: BoundedStates[int, list[int]] = BoundedStates(list)
+        """By connection: its first request without a response, of those that a client may stop with."""
 
     def needed_apis(self, rows: ExaminedRows, _is_clean: Bool) -> Apis:
         """All, if one of these rows has no response: a finding counts the connections of a client."""
@@ -70,19 +72,29 @@ class CloseExtractor(Extractor):
         columns = some.row, some.connection, some.packet, some.request_start, some.api_key, some.request_ns
         for row, connection, packet, start, key, request_ns in tuples(*columns):
             closed_ns, by_client = self.context.closed(connection)
-            if closed_ns == NEVER or (by_client and not _gave_up(key, closed_ns - request_ns)):
+            if closed_ns == NEVER:
                 continue
             known = self._causes.of(connection)
             is_first = not known
+            if by_client and not _gave_up(key, closed_ns - request_ns) and not self._is_left_out(connection, row):
+                continue
             if is_first:
                 known.append(_stated(ConnectionEnd(self.context, connection, row)))
-            code, kind, words, more, path = known[0]
-            if code == NO_CAUSE or not (is_first or code in COUNTS_REQUESTS):
+            code, kind, words, more, path, counts_requests = known[0]
+            if code == NO_CAUSE or not (is_first or counts_requests):
                 continue
             scope = self.context.client(connection), self.context.server(connection)
             first_packet = self.context.first_packet(connection)
             observed = ClosedRequest(code, kind, words, more, path, is_first, first_packet, request_ns, closed_ns)
             self.observe(scope, row, (packet, start), observed)
+
+    def _is_left_out(self, connection: int, row: int) -> bool:
+        """Whether the broker answered requests behind the first one of a connection that it did not answer."""
+        looked_at = self._left_out.of(connection)
+        if looked_at:
+            return False
+        looked_at.append(row)
+        return ConnectionEnd(self.context, connection, row).is_left_out
 
 
 class _Stated(NamedTuple):
@@ -93,6 +105,7 @@ class _Stated(NamedTuple):
     words: str
     more: str
     path: str
+    counts_requests: bool
 
 
 def _gave_up(key: int, waited_ns: int) -> bool:
@@ -104,8 +117,11 @@ def _gave_up(key: int, waited_ns: int) -> bool:
 def _stated(end: ConnectionEnd) -> _Stated:
     found = cause_of(end)
     if found is None:
-        return _Stated(NO_CAUSE, "", "", "", "")
-    return _Stated(found.explanation.code, found.kind(end), found.words(end), found.more(end), found.path(end))
+        return _Stated(NO_CAUSE, "", "", "", "", False)
+    return _Stated(
+        found.explanation.code, found.kind(end), found.words(end), found.more(end), found.path(end),
+        found.counts_requests,
+    )  # fmt: skip
 
 
 class CloseCause(Aggregator[ClosedRequest]):
@@ -114,6 +130,8 @@ class CloseCause(Aggregator[ClosedRequest]):
     extractor: ClassVar = CloseExtractor
     contradictions: ClassVar[Sequence[Contradiction]]
     """What must not be true."""
+    counts_requests: ClassVar[bool] = False
+    """Whether every request without a response is observed, and not only the first one of a connection."""
 
     @classmethod
     @abstractmethod
@@ -143,25 +161,18 @@ class CloseCause(Aggregator[ClosedRequest]):
     def add(self, row: int, observed: ClosedRequest) -> None:
         """Report one finding for each kind, and count its connections."""
         if observed.code == self.explanation.code:
-            self.report_repeated(observed.kind, row, observed.request_ns, observed.words, observed.path, "connections")
+            words = observed.words + observed.more
+            self.report_repeated(observed.kind, row, observed.request_ns, words, observed.path, "connections")
 
 
 CAUSES: Final[list[type[CloseCause]]] = []
-COUNTS_REQUESTS: Final[set[str]] = set()
-"""Codes of causes that count all requests in flight."""
-Cause = TypeVar("Cause", bound=type[CloseCause])
+"""In the order in which they are tried."""
 
 
-def cause(found: Cause) -> Cause:
-    """Add a cause behind those before it."""
-    CAUSES.append(found)
-    return found
-
-
-def counts_requests(found: Cause) -> Cause:
-    """Add a cause, of which every request without a response is observed."""
-    COUNTS_REQUESTS.add(found.explanation.code)
-    return cause(found)
+def in_this_order(*causes: type[CloseCause]) -> tuple[type[CloseCause], ...]:
+    """Have causes tried in this order, and return them."""
+    CAUSES[:] = causes
+    return causes
 
 
 def cause_of(end: ConnectionEnd) -> type[CloseCause] | None:

@@ -10,8 +10,10 @@ import numpy as np
 
 from dissector.core.batches import NEVER
 from dissector.core.finding import Finding
+from dissector.findings.framework.client_advice import ClientAdvice, client_advice
 from dissector.findings.framework.context import FindingContext
 from dissector.findings.framework.examined_rows import ExaminedRows
+from dissector.findings.framework.recurrence import MILLISECOND
 from dissector.index.exchange_table import NO_FRAME, RowKind
 from dissector.protocol.schema.api_keys import ApiKey
 from dissector.protocol.schema.loader import api_name
@@ -67,6 +69,40 @@ class ConnectionEnd:
         """What is wrong with the request's own bytes, so that a broker can't read it; none if it was not captured in
         full."""
         return self.context.request_faults(self.row) if self.captured == self.size else []
+
+    @cached_property
+    def client_id(self) -> str:
+        """The client id of the request; empty for none."""
+        return self.context.client_id(self.row)
+
+    @cached_property
+    def advice(self) -> ClientAdvice:
+        """What to set in this client, in its own words."""
+        named = self.context.request(self.row) if self.key == ApiKey.API_VERSIONS else {}
+        software = named.get("client_software_name") or self.context.software(self.connection)
+        return client_advice(str(software), self.client_id)
+
+    @cached_property
+    def session_end_ns(self) -> int:
+        """When the login ends that the broker granted before the request; `NEVER` if it said no time (KIP-368)."""
+        logins = self.answered.where(self.answered.api_key == ApiKey.SASL_AUTHENTICATE)
+        if not len(logins.row):
+            return NEVER
+        lifetime = self.context.response(int(logins.row[-1])).get("session_lifetime_ms")
+        if not isinstance(lifetime, int) or lifetime <= 0:
+            return NEVER
+        return int(logins.response_ns[-1]) + lifetime * MILLISECOND
+
+    @cached_property
+    def is_left_out(self) -> bool:
+        """Whether a request that was sent after this one has a response."""
+        rows = self.rows
+        return bool((rows.request_start[rows.has_both] > rows.request_start[self.at]).any())
+
+    @cached_property
+    def has_gaps(self) -> bool:
+        """Whether the capture lacks the beginning of the connection, or bytes of it."""
+        return not self.begins or bool((self.rows.kind == RowKind.GAP).any())
 
     @cached_property
     def begins(self) -> bool:

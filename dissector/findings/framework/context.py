@@ -19,6 +19,15 @@ class FindingContext(Protocol):
     def client_id(self, row: int) -> str:
         """Return the client id of the request of a row; empty for none."""
 
+    def software(self, connection: int) -> str:
+        """Return the name of the client's software, if its ApiVersions request on the connection has it; else empty."""
+
+    def request(self, row: int) -> Values:
+        """Return the body of the request of a row; empty if there is none, or it can't be read."""
+
+    def response(self, row: int) -> Values:
+        """The same of the response. What may be secret is masked in both."""
+
     def offered(self, connection: int) -> Mapping[int, tuple[int, int]]:
         """Return the versions that the broker of a connection advertised, there or on others, by API key."""
 

@@ -7,8 +7,10 @@ true (`closed_requests`). They are looked at only where a cause is about to be s
 from collections.abc import Callable
 from typing import Final
 
+import numpy as np
+
 from dissector.findings.framework.acknowledgements import request_is_stuck
-from dissector.findings.framework.connection_end import ConnectionEnd
+from dissector.findings.framework.connection_end import OF_LOGINS, ConnectionEnd
 from dissector.findings.framework.recurrence import SECOND
 from dissector.index.exchange_table import NO_FRAME, RowKind
 from dissector.protocol.explain.releases import removal
@@ -84,9 +86,13 @@ def never_acknowledged(end: ConnectionEnd) -> bool:
 def answered_by_another_id(end: ConnectionEnd) -> bool:
     """The broker answered an id that was not pending, on a connection that is whole: `response-not-pending` says so."""
     rows = end.rows
-    is_whole = end.begins and not bool((rows.kind == RowKind.GAP).any())
     is_orphan = (rows.kind == RowKind.EXCHANGE) & (rows.request == NO_FRAME)
-    return is_whole and bool((rows.response_ns[is_orphan] >= end.request_ns).any())
+    return not end.has_gaps and bool((rows.response_ns[is_orphan] >= end.request_ns).any())
+
+
+def has_gaps(end: ConnectionEnd) -> bool:
+    """The capture lacks the beginning of the connection, or bytes of it."""
+    return end.has_gaps
 
 
 def other_protocol(end: ConnectionEnd) -> bool:
@@ -97,6 +103,12 @@ def other_protocol(end: ConnectionEnd) -> bool:
 def login_begun(end: ConnectionEnd) -> bool:
     """The client began a login on the connection."""
     return end.has_login or bool((end.rows.kind == RowKind.SASL).any())
+
+
+def login_before(end: ConnectionEnd) -> bool:
+    """The client began a login before this request, which may be the beginning of one itself."""
+    keys = end.rows.api_key[: end.at]
+    return bool(np.isin(keys, OF_LOGINS).any() or (end.rows.kind == RowKind.SASL).any())
 
 
 def others_answered(end: ConnectionEnd) -> bool:
@@ -137,3 +149,10 @@ def all_brokers_have_it(end: ConnectionEnd) -> bool:
     """No broker is too old or too new for this version."""
     known = api(end.key)
     return end.key in FIRST_APIS and end.version == 0 and known is not None and removal(known.request, 0) is None
+
+
+REFUSED: Final = (
+    closed_by_client, closed_before, closed_later, version_answered, unreadable, cut, too_large, other_protocol,
+    never_acknowledged,
+)  # fmt: skip
+"""What contradicts every cause by which a broker refuses a request that it read."""

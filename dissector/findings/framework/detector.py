@@ -54,9 +54,9 @@ class FindingDetector(ABC):
         elapsed = duration(episode.last_ns - episode.first_ns)
         episode.finding.update(f"{episode.message}; {episode.count:,} {what} within {elapsed}")
 
-    def report_burst(self, burst: Burst, row: int, time_ns: int, message: str, path: str) -> None:
-        """Report an ongoing burst, or update its finding; its duration is added to the message."""
-        words = f"{message} within {burst.took(time_ns)}"
+    def report_burst(self, burst: Burst, row: int, time_ns: int, message: str, path: str, more: str = "") -> None:
+        """Report an ongoing burst, or update its finding; its duration is added to the message, and `more`."""
+        words = f"{message} within {burst.took(time_ns)}{more}"
         if burst.is_new or burst.finding is None:
             burst.finding = self.report(row, words, path)
         else:

@@ -325,6 +325,22 @@ class Examination:
         request = self._decoder.exchange(row).request
         return [] if request is None else faults(request)
 
+    def software(self, connection: int) -> str:
+        """Return the name of the client's software, if its ApiVersions request on the connection has it; else empty."""
+        return self._index.conversation_state.software(connection)[0]
+
+    def request(self, row: int) -> Values:
+        """Return the body of the request of a row; empty if there is none, or it can't be read."""
+        return self._body(self._decoder.exchange(row).request)
+
+    def response(self, row: int) -> Values:
+        """The same of the response. What may be secret is masked in both."""
+        return self._body(self._decoder.exchange(row).response)
+
+    @staticmethod
+    def _body(message: ExchangeMessage | None) -> Values:
+        return {} if message is None or message.rest else message.body
+
     def last_row(self, connection: int) -> int:
         """Return the row with which a connection ends so far; -1 if it has none."""
         rows = self._rows_in_order(connection)

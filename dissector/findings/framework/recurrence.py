@@ -80,9 +80,10 @@ class Burst:
         self.count = 0
         self.first_ns = 0
 
-    def is_on(self, time_ns: int, many: int, span_ns: int) -> bool:
-        """Count an event; return whether the burst is on. It begins with `many` events within the span, and ends when
-        as long a time passes without one."""
+    def is_on(self, time_ns: int, many: int, span_ns: int, *, by_pauses: bool = False) -> bool:
+        """Count an event; return whether the burst is on. It begins with `many` events within the span, or `by_pauses`
+        with as many of which none is later than the span after the one before it, and ends when as long a time passes
+        without one."""
         times = self._times
         if times and time_ns - times[-1] > span_ns:
             self.end()
@@ -92,7 +93,7 @@ class Burst:
             self.count += 1
             times.popleft()
             return True
-        while times[0] < time_ns - span_ns:
+        while not by_pauses and times[0] < time_ns - span_ns:
             times.popleft()
         self.count, self.first_ns = len(times), times[0]
         self._is_on = self.is_new = len(times) >= many

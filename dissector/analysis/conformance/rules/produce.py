@@ -17,12 +17,12 @@ from dissector.core.arrays import Bool, Int64, UInt64
 from dissector.protocol.kernel.record_tests import have_other_checksums
 from dissector.protocol.records.batch import Batch
 from dissector.protocol.records.entries import RecordsEntryKind, split_entries
+from dissector.protocol.records.format_rules import ZSTD_SINCE
 from dissector.protocol.schema.error_codes import ErrorCode
 
 RULES: Final = RuleBook()
 PRODUCE: Final = frozenset({"Produce"})
 ZSTD: Final = 4
-ZSTD_SINCE: Final = 7
 IN_FLIGHT: Final = 5
 
 
