@@ -14,8 +14,7 @@ import re
 from bisect import bisect_right
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from itertools import groupby
-from os.path import commonprefix
+from itertools import groupby, pairwise
 from typing import Final
 
 from dissector.pasted.logged_lines import logged_values, without_prefixes
@@ -154,10 +153,12 @@ def _unbroken(version: TextVersion, *, is_indented: bool = False) -> TextVersion
 
 def _indent(block: list[str], width: int) -> str:
     """Return with what lines begin that go on others."""
-    fronts = [
-        _FRONT.match(line) for before, line in zip(block, block[1:], strict=False) if width - 1 <= len(before) <= width
-    ]
-    return commonprefix([front[0] for front in fronts if front and front[0]])
+    fronts = [_FRONT.match(line) for before, line in pairwise(block) if width - 1 <= len(before) <= width]
+    indent, *others = [front[0] for front in fronts if front and front[0]] or [""]
+    for front in others:
+        while not front.startswith(indent):
+            indent = indent[:-1]
+    return indent
 
 
 def _width(block: list[str]) -> int:
