@@ -6,7 +6,7 @@ each version is read, and the one wins that has more messages.
 
 Invariants:
   * the text as it is comes first; the others only where lines look so;
-  * a version takes time and memory linear in the text, and there are thirteen at most.
+  * a version takes time and memory linear in the text, and there are ten at most.
 """
 
 import quopri
@@ -57,8 +57,7 @@ def versions_of(text: str) -> Iterator[TextVersion]:
     if decoded is not None:
         version = decoded
         yield version
-    values = _values(version)
-    for each in (version, _without_fronts(version), _without_prefixes(version), values):
+    for each in (version, _without_fronts(version), _values(version) or _without_prefixes(version)):
         if each is None:
             continue
         if each is not version:
