@@ -115,7 +115,7 @@ def _read_raw(data: bytes, response_to: tuple[int, int] | None) -> PastedText | 
 
 def _explains(made: Arrangement, characters: int) -> bool:
     """Return whether a reading leaves nothing to look for."""
-    return made.best is Fit.EXACT and not made.left_out and made.characters >= _WHOLE * characters
+    return made.is_whole and made.characters >= _WHOLE * characters
 
 
 def _is_believed(made: Arrangement, characters: int, *, by_size: bool) -> bool:

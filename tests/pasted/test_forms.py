@@ -104,6 +104,29 @@ def test_further_forms_come_back(form: str) -> None:
         assert sent(found(text)) == frame, (name, text)
 
 
+REQUEST = encode_request("Metadata", 1, {"topics": [{"name": "orders"}]}, correlation_id=7, client_id="rdkafka")
+RESPONSE = encode_response(
+    "Metadata", 1, {"brokers": [{"node_id": 1, "host": "kafka-1", "port": 9092}], "controller_id": 1, "topics": []},
+    correlation_id=7,
+)  # fmt: skip
+MISTAKEN = ("a dump of colons", "wrapped hex with blanks")
+"""Forms in which this response by itself also reads to the last byte as a message without its size, written otherwise."""
+BOTH = "{}\n\n{}\n", "Request:\n{}\n\nResponse:\n{}\n", "-->\n{}\n<--\n{}\n"
+"""Two messages, and what tells them apart."""
+
+
+@cases("form", sorted({*FORMS, *MORE_FORMS}))
+def test_two_messages_lone_ones_and_cut_ones_have_their_sides(form: str) -> None:
+    write = (FORMS | MORE_FORMS)[form]
+    for between in BOTH if form not in ("Lua", "OCaml") else ():  # decimals of this response that are octal numbers
+        assert sides(found(between.format(write(REQUEST), write(RESPONSE)))) == [(True, REQUEST), (False, RESPONSE)]
+    if form not in MISTAKEN:
+        assert sides(found(write(RESPONSE))) == [(False, RESPONSE)]
+    assert sides(found(write(REQUEST[4:]))) == [(True, REQUEST)]
+    if not form.startswith("wrapped"):  # where it is cut, an indentation may be its last bytes
+        assert sides(found(write(REQUEST[:-5])))[0] == (True, REQUEST[:-5])
+
+
 @cases("layout", sorted(LOGGED))
 def test_what_logs_and_chats_put_around_lines_is_no_byte(layout: str) -> None:
     for form in ("xxd", "xxd -p", "C array", "base64 of MIME", "ngrep -x", "Python"):
