@@ -286,7 +286,7 @@ class _Arranger:
         elif hint:
             side = not (request <= Fit.POSSIBLE and response >= Fit.LIKELY)
         else:
-            side = request is Fit.EXACT and response < Fit.EXACT
+            side = (request is Fit.EXACT and response < Fit.EXACT) or (request >= Fit.LIKELY > response)
         return side, request if side else response
 
     def _reads_unsized(self, run: JoinedPieces) -> tuple[bool, Fit, bytes] | None:

@@ -77,6 +77,10 @@ def _decimal(word: str) -> bytes | None:
     return (value & 255).to_bytes(1, "big") if -128 <= value < 256 else None
 
 
+def _decimal_of_two(word: str) -> bytes | None:
+    return _decimal(word.partition(" ")[0])
+
+
 def _decimal_word(word: str) -> bytes | None:
     value = int(word)
     return value.to_bytes(2, "little") if value < 1 << 16 else None
@@ -124,6 +128,7 @@ UNITS: Final = (
     Unit("binary", _reader(r"[01]{8}", _binary)),
     Unit("decimal", _reader(r"[0-9]{5}", _decimal_word)),
     Unit("decimal", _reader(r"-?[0-9]{1,3}", _decimal, r"[\s,;]*")),
+    Unit("decimal and character", _reader(r"-?[0-9]{1,3} '(?:[^'\\]|\\[^\n]{1,3})'", _decimal_of_two, r"[\s,]*")),
     Unit("characters", _characters),
 )
 """Tried in this order: a row's offsets mostly decide."""
@@ -137,7 +142,7 @@ def text_cells(cells: Cells, rest: str) -> int | None:
         end = len(rest[: end - 1].rstrip())
     shown = b"".join(cell.data for cell in cells)
     size = len(shown)
-    usual = _width(rest[cells[0].end : cells[1].start]) if len(cells) > 1 else 0
+    usual = _width(rest[cells[0].end : cells[1].start]) if len(cells) > 2 else min(1, len(cells) - 1)
     for count in range(len(cells), 0, -1):
         # A column that begins with what looks like bytes begins where their cell does.
         begin = cells[count].start if count < len(cells) else _behind(rest, cells[-1].end, end)

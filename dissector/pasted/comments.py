@@ -5,10 +5,10 @@ from typing import Final
 
 _BLOCKS: Final = (("/*", "*/"), ("(*", "*)"), ("{-", "-}"))
 _REST: Final = re.compile(
-    r"(?://|#(?!(?:producer|consumer)-[0-9])|(?<!<)--(?![->])|(?<!\S);|%(?![0-9a-fA-F]{2}|[0-7]\|)"
+    r"(?://|#(?!(?:producer|consumer)-[0-9])|(?<!<)--(?![->])|(?<!\S);|%(?![0-9a-fA-F]{2}|[0-7]\||[wi][\[({])"
     r"|(?<=[0-9a-fA-F,]) +(?:←|<-)|\bREM\b|…)[^\n]*"
 )
-"""`%7|` and `#producer-1` are of the lines that librdkafka logs."""
+"""`%7|` and `#producer-1` are of the lines that librdkafka logs, `%w[` opens a list of Ruby's."""
 _KEPT: Final = re.compile(r"[^\n]")
 
 

@@ -24,6 +24,8 @@ _ESCAPE: Final = re.compile(
 )
 _HASKELL: Final = re.compile(r"\\(?:NUL|SOH|STX|ETX|DC[1-4]|DLE)")
 _DECIMAL: Final = re.compile(r"\\([0-9]{1,3})")
+_FOUR_DIGITS: Final = re.compile(r"\\x00[0-9a-fA-F]{2}(?![0-9a-fA-F])")
+"""How C# writes a byte."""
 _ZERO: Final = re.compile(r"(?<!\\)((?:\\\\)*)\\0")
 _NAMES: Final = {
     name: number for number, name in enumerate((
@@ -53,6 +55,8 @@ def decoded_escapes(
     encoding = "latin-1" if narrow else "utf-8"
     if "\\" not in text:
         return text.encode(encoding, "replace")
+    if text.count("\\x") >= _LEAST and text.count("\\x") == len(_FOUR_DIGITS.findall(text)):
+        text = text.replace("\\x", "\\u")
     if zeros:
         text = _ZERO.sub(r"\1\\x00", text)
     elif decimal or _HASKELL.search(text) or _has_decimals(text):

@@ -24,7 +24,7 @@ _LABELS: Final = (
     (r"\b(?:[Rr]ecv|RECV|[Rr]eceiv(?:e|ed|ing)|RECEIVED|[Rr]ead|READ|RX|[Gg]ot)\b", False),
     (r"\b(?:[Ii]n(?:coming|bound)|IN(?:BOUND)?)\b", False),
     (r">{2,}|-+>|=+>|→|⇒|➡|^\s*>", True),
-    (r"<{2,}(?!\d)|<-+|<=+|←|⇐|⬅|^\s*<(?![A-Za-z])", False),
+    (r"<{2,}(?!\d|\Z)|<-+|<=+|←|⇐|⬅|^\s*<(?![A-Za-z]|\Z)", False),  # but what stands around bytes, as in Erlang
     (r"\b[Cc]lient\b|\bCLIENT\b", True),
     (r"\b(?:[Ss]erver|SERVER|[Bb]roker|BROKER)\b", False),
 )  # fmt: skip

@@ -19,22 +19,23 @@ _ITEM: Final = re.compile(
     r"(?:(?P<sign>[-+]?)(?:0[xX](?P<hex>[0-9a-fA-F]{1,2})|&[hH](?P<basic>[0-9a-fA-F]{1,2})"
     r"|16#(?P<erlang>[0-9a-fA-F]{1,2})#?"
     r"|\$(?P<dollar>[0-9a-fA-F]{2})|0b(?P<binary>[01]{1,8})|0o(?P<octal>[0-7]{1,3})|(?P<decimal>[0-9]{1,3})"
-    r"|(?P<ending>[0-9a-fA-F]{2})h)"
-    r"(?:[_']?[ui]8|uy|[uU][lL]?|[yY]|\.toByte\(\)|:8)?\)?(?![0-9A-Za-z_.])"
+    r"|0?(?P<ending>[0-9a-fA-F]{2})[hH])"
+    r"(?:[_']?[ui]8|uy|[uU][lL]?|[yY]|\.toByte\(\)|:8)?\)?(?![0-9A-Za-z_.])(?: '(?:[^'\\\n]|\\[^\n]{1,3})')?"
     r"|(?P<character>b?'(?:[^'\\\n]|\\[^\n]{1,3})')|(?P<string>\"(?:[^\"\\\n]|\\.)*\"))"
 )
-_GAP: Final = re.compile(r"[\s,;]*\\?[\s,;]*(?:(?<=\s)-\s+)?")
+_GAP: Final = re.compile(r"[\s,;]*\\?[\s,;]*(?:(?<=\s)-\s+|(?<=\s)(?:\.?(?:byte|BYTE|db|DB)|dc\.b)[ \t]+)?")
+"""Between items; lines of a list may begin with a dash, as in YAML, or with what assemblers call bytes."""
 _START: Final = re.compile(
     r"(?<![0-9A-Za-z_.:/\-])[-+]?(?:0[xX]|&[hH]|16#|\$(?=[0-9a-fA-F]{2})|0b|0o)?[0-9a-fA-F]"
     r"|\((?=\s*(?:unsigned )?(?:byte|char|uint8_t|u8|sbyte)\s*\))|\b(?:byte|Byte|uint8)\(|\bb?'"
 )
-_MORE: Final = re.compile(r"\s*,?\s*(?:\.\.\.|…)\s*\(?(?:and )?([0-9]{1,9}) more")
+_MORE: Final = re.compile(r"\s{0,9},?\s{0,9}(?:\.\.\.|…)\s{0,9}\(?(?:and )?([0-9]{1,9}) more")
 _REPEATS: Final = re.compile(r"\s*<repeats ([0-9]{1,9}) times>")
 """What gdb prints in place of equal items."""
 _MOST_REPEATED: Final = 1 << 20
 """Bytes of a text that may stand for such items."""
 _INDEXED: Final = re.compile(
-    r"(?<![0-9A-Za-z_.\-])[\[(\"']?([0-9]{1,7})[\])\"']?\s{0,8}(?:=>|[=:]|[\t ])\s{0,8}(?:\(byte\)\s{0,8})?"
+    r"(?<![0-9A-Za-z_.\-])[\[(\"']?([0-9]{1,7})[\])\"']?\s{0,8}(?:=>|[=:]|[\t ])\s{0,8}(?:\(byte\)\s{0,8}|int\()?"
     r"(-?(?:0[xX][0-9a-fA-F]{1,2}|[0-9]{1,3}))(?![0-9A-Za-z_.])"
 )
 _INDEX_GAP: Final = 40
@@ -44,7 +45,12 @@ _HEX_LIST: Final = re.compile(
     r"(?:(?:\s*,\s*|\s+)\1(?:0[xX])?[0-9a-fA-F]{1,2}\1(?![0-9A-Za-z_.:/])){7,}"
 )
 _HEX_ITEM: Final = re.compile(r"(?:0[xX])?([0-9a-fA-F]{1,2})(?![xX])")
-_BROKEN: Final = re.compile(r"0[xX]\n[\s>|]*[0-9a-fA-F]")
+_QUOTED: Final = re.compile(r"(['\"])([-+]?(?:0[xXbBoO])?[0-9a-fA-F]{1,8})\1")
+"""A number in quotes."""
+_BROKEN: Final = re.compile(
+    r"\b0(?:[xX]\s[\s>|]{0,40}[0-9a-fA-F]|\s[\s>|]{0,40}[xX][0-9a-fA-F]|[xX][0-9a-fA-F]\s[\s>|]{0,40}[0-9a-fA-F][,;\])}])"
+)
+"""A number with a line's end in it."""
 _LEAST: Final = 8
 _DIGITS: Final = {
     "hex": 16,
@@ -58,10 +64,25 @@ _DIGITS: Final = {
 }
 
 
-def number_lists(lines: Lines) -> list[Piece]:
-    """Return the lists of numbers in a text."""
-    text = "\n".join(map(without_comments, lines.texts))
-    if "/*" in text or "(*" in text:
+def unquoted_numbers(lines: Lines) -> Lines | None:
+    """Return the lines with blanks in place of the quotes around numbers; None if they have no list of such."""
+    text = "\n".join(lines.texts)
+    made, count = _QUOTED.subn(r" \2 ", text)
+    return Lines(made) if count >= _LEAST else None
+
+
+def quoted_number_lists(lines: Lines) -> list[Piece]:
+    """Return the lists of numbers that stand in quotes each: ``["0", "0", "0", "49"]``."""
+    plain = unquoted_numbers(lines)
+    return [] if plain is None else number_lists(plain)
+
+
+def number_lists(lines: Lines, *, has_comments: bool = True) -> list[Piece]:
+    """Return the lists of numbers in a text; what begins like a comment may stand in a string where it has none."""
+    text = "\n".join(map(without_comments, lines.texts) if has_comments else lines.texts)
+    if not has_comments and '"' not in text and "'" not in text:
+        return []
+    if has_comments and ("/*" in text or "(*" in text):
         text = without_comments(text)
     if _BROKEN.search(text):
         return []  # of numbers that a line's end breaks, their ends would be read as others
@@ -123,6 +144,8 @@ def indexed_numbers(lines: Lines) -> list[Piece]:
 def hex_lists(lines: Lines) -> list[Piece]:
     """Return the lists of hex numbers that have no prefix and may have one digit, or that stand in quotes each."""
     text = "\n".join(map(without_comments, lines.texts))
+    if _BROKEN.search(text):
+        return []
     return [
         Piece(found.start(), found.end(), bytes(int(digits, 16) for digits in _HEX_ITEM.findall(found[0])))
         for found in _HEX_LIST.finditer(text)

@@ -21,10 +21,18 @@ _PLAIN: Final = str.maketrans({
     "“": '"', "”": '"', "„": '"', "‘": "'", "’": "'", "‚": "'", "‑": "-", "\x0c": "\n",
 })  # fmt: skip
 _ENTITY: Final = re.compile(r"&(?:(lt|gt|quot|apos|amp|nbsp|bsol)|#([0-9]{1,7})|#[xX]([0-9a-fA-F]{1,6}));")
+_ZERO: Final = re.compile(r"&#(?:0|[xX]0{1,2});")
+"""No text has it: then those with numbers are bytes, which are read later."""
 _ENTITIES: Final = {"lt": "<", "gt": ">", "quot": '"', "apos": "'", "amp": "&", "nbsp": " ", "bsol": "\\"}
 _BREAK: Final = re.compile(r"<br\s*/?>\n?", re.IGNORECASE)
 _TAG: Final = re.compile(r"</?(?:pre|code|span|div|p|br|tt|b|i|td|tr|th|table|tbody|html|body)\b[^<>\n]{0,200}>")
 """Tags of HTML around what is pasted."""
+_CELL: Final = re.compile(r"</(?:td|th)>\s*", re.IGNORECASE)
+_ROW: Final = re.compile(r"</tr>\n?", re.IGNORECASE)
+_FENCE: Final = re.compile(
+    r"(?m)^([ \t>]*)(?:```|\{(?:noformat|code|quote)(?::[\w=|.#]*)?\})|(?:```|\{(?:noformat|code|quote)\})[ \t]*$"
+)
+"""What chats and trackers put around code, mostly on lines of their own."""
 _NO_TEXT: Final = re.compile(rb"[\x00-\x06\x0e-\x1a\x1c-\x1f\x7f]")
 
 
@@ -55,10 +63,15 @@ def plain_text(data: bytes) -> str | None:
         text = text.replace("\r\n", "\n").replace("\r", "\n")
     if "<br" in text or "<BR" in text:
         text = _BREAK.sub("\n", text)
+    if "```" in text or "{noformat" in text or "{code" in text or "{quote" in text:
+        text = _FENCE.sub(r"\1", text)
+    if "</t" in text or "</T" in text:
+        text = _ROW.sub("\n", _CELL.sub("  ", text))
     if "</" in text:
         text = _TAG.sub("", text)
     if "&" in text:
-        text = _ENTITY.sub(_entity, text)
+        has_bytes = _ZERO.search(text) is not None
+        text = _ENTITY.sub(lambda found: found[0] if has_bytes and not found[1] else _entity(found), text)
     return text
 
 

@@ -82,7 +82,7 @@ def _best_of(version: TextVersion, response_to: tuple[int, int] | None) -> Arran
         for way in ways:
             made = arrange(way, text, Judge(response_to))
             is_better = best is None or made.score > best.score
-            if is_better and _is_believed(made, characters, by_size=recognizer.by_size):
+            if is_better and _is_believed(made, characters, by_size=recognizer.by_size and not version.is_surmised):
                 best = made
         if best is not None and (recognizer.is_decisive or _explains(best, characters)):
             break
@@ -115,7 +115,7 @@ def _read_raw(data: bytes, response_to: tuple[int, int] | None) -> PastedText | 
 
 def _explains(made: Arrangement, characters: int) -> bool:
     """Return whether a reading leaves nothing to look for."""
-    return made.best is Fit.EXACT and not made.left_out and made.characters >= _WHOLE * characters
+    return made.is_whole and made.characters >= _WHOLE * characters
 
 
 def _is_believed(made: Arrangement, characters: int, *, by_size: bool) -> bool:

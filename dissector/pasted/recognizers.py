@@ -9,12 +9,21 @@ from functools import partial
 from typing import Final, NamedTuple
 
 from dissector.pasted.escapes import string_literals
-from dissector.pasted.numbers import hex_lists, indexed_numbers, number_lists
+from dissector.pasted.numbers import hex_lists, indexed_numbers, number_lists, quoted_number_lists
 from dissector.pasted.pieces import Piece
 from dissector.pasted.plain_text import Lines
 from dissector.pasted.printed_packets import printed_frames, printed_payloads
 from dissector.pasted.rows import dumps
-from dissector.pasted.words import annotated_words, base64_words, caret_words, digit_words, hex_words, percent_words
+from dissector.pasted.words import (
+    annotated_words,
+    base64_words,
+    caret_words,
+    digit_words,
+    entity_words,
+    hex_words,
+    marked_words,
+    percent_words,
+)
 
 
 class Recognizer(NamedTuple):
@@ -46,12 +55,16 @@ RECOGNIZERS: Final = (
     Recognizer("escaped string", partial(string_literals, decimal=True)),
     Recognizer("list of numbers with indexes", indexed_numbers, is_loose=True, by_size=False),
     Recognizer("list of numbers", number_lists, is_loose=True, by_size=False),
+    Recognizer("list of numbers", partial(number_lists, has_comments=False), is_loose=True, by_size=False),
+    Recognizer("list of numbers in quotes", quoted_number_lists, is_loose=True, by_size=False),
     Recognizer("hex", hex_words, is_loose=True),
+    Recognizer("hex with marks", marked_words, is_loose=True, by_size=False),
     Recognizer("list of hex numbers", hex_lists, is_loose=True, by_size=False),
     Recognizer("hex with words", annotated_words, is_loose=True, by_size=False),
     Recognizer("digits", digit_words, is_loose=True, by_size=False),
     Recognizer("base64", base64_words, is_loose=True, by_size=False),
     Recognizer("percent-encoded bytes", percent_words, by_size=False),
+    Recognizer("characters of XML", entity_words, by_size=False),
     Recognizer("caret notation", caret_words, by_size=False),
 )
 FORMS: Final = (

@@ -16,7 +16,7 @@ from collections.abc import Iterator
 from typing import Final, NamedTuple
 
 from dissector.core import limits
-from dissector.pasted.cells import UNITS, Cells, Unit, text_cells
+from dissector.pasted.cells import UNITS, Cell, Cells, Unit, text_cells
 from dissector.pasted.pieces import Hole, Piece
 from dissector.pasted.plain_text import Lines
 
@@ -54,6 +54,8 @@ _TRIED: Final = 3
 _BARS: Final = ("|", "│", "¦")
 _LEAST: Final = 4
 """Bytes of the shortest dump."""
+_AROUND: Final = 8
+"""Characters around the text of a row: bars, a blank in its middle."""
 _GAP: Final = 3
 """Blanks between the last byte and what is none."""
 
@@ -70,6 +72,8 @@ class _Row(NamedTuple):
     """Which word of the line the offset is."""
     is_known: bool
     """Whether it looks like an offset by itself."""
+    is_bare: bool
+    """Whether it is nothing but digits: no colon, prefix or bracket."""
 
 
 class _Dump(NamedTuple):
@@ -158,7 +162,7 @@ def _rows_of(lines: Lines, number: int) -> Iterator[_Row]:
             or behind.lstrip()[:1] in _BARS
             or (place == 0 and (behind[:1] == "\t" or behind[:2] == "  "))
         )
-        yield _Row(number, digits, line[end:], place, known)
+        yield _Row(number, digits, line[end:], place, known, found[0] == digits)
 
 
 def _dump_at(lines: Lines, number: int, ends: dict[str, set[int]]) -> _Dump | None:
@@ -177,7 +181,7 @@ def _dump_at(lines: Lines, number: int, ends: dict[str, set[int]]) -> _Dump | No
             break
         for unit in UNITS:
             cells = unit.read(row.rest)
-            if not cells or (unit.name == "characters" and len(cells) < _LEAST):
+            if not cells or (unit.name == "characters" and len(cells) < _LEAST) or _is_cell(row, cells[0]):
                 continue
             found = _follow(lines, row, unit, cells)
             if len(found.rows) > 1 or (found.is_ended and not is_later):
@@ -253,7 +257,7 @@ def _step(
             step = int(row.offset, each) - int(last.offset, each)
         except ValueError:
             continue
-        if 0 < step <= total and (step in _sums(cells) or not row.rest.strip()):
+        if 0 < step <= total and (_ends_at(step, cells, last.rest) or not row.rest.strip()):
             return each, step, 0
         width = text_cells(cells, last.rest)
         size = sum(len(cell.data) for cell in cells[:width]) if width else total
@@ -264,12 +268,19 @@ def _step(
     return None
 
 
-def _sums(cells: Cells) -> set[int]:
-    found, total = set(), 0
+def _is_cell(row: _Row, cell: Cell) -> bool:
+    """Return whether the offset of a row looks like the cell behind it: then it is one, of a row without an offset."""
+    return row.is_bare and cell.start == 1 and cell.end - cell.start == len(row.offset) and row.rest[0] == " "
+
+
+def _ends_at(size: int, cells: Cells, rest: str) -> bool:
+    """Return whether a row may end behind so many bytes: with a cell, and then nothing but their text."""
+    total = 0
     for cell in cells:
+        if total == size:
+            return len(rest) - cell.start <= size + _AROUND
         total += len(cell.data)
-        found.add(total)
-    return found
+    return total == size
 
 
 def _piece(dump: _Dump, lines: Lines) -> Piece:
@@ -279,10 +290,13 @@ def _piece(dump: _Dump, lines: Lines) -> Piece:
     column, at = 0, 0
     widths: set[int] = set()
     padding = b""
+    usual = 0
     for number, row in enumerate(dump.rows):
         cells = dump.unit.read(row.rest)
+        if not number and len(cells) > 1:
+            usual = cells[1].start - cells[0].end
         is_known = number < len(dump.sizes)
-        size = dump.sizes[number] if is_known else _last_size(cells, row.rest, column)
+        size = dump.sizes[number] if is_known else _last_size(cells, row.rest, column, usual)
         whole = b"".join(cell.data for cell in cells)
         data = whole[:size]
         total = 0
@@ -306,16 +320,18 @@ def _piece(dump: _Dump, lines: Lines) -> Piece:
     return Piece(lines.starts[first], end, b"".join(parts), holes=holes, cell=width, padding=padding)
 
 
-def _last_size(cells: Cells, rest: str, column: int) -> int:
-    """Return how many bytes the last row has."""
+def _last_size(cells: Cells, rest: str, column: int, usual: int) -> int:
+    """Return how many bytes the last row has; `usual` blanks are between two cells."""
     shown = text_cells(cells, rest)
     if shown is None:
         shown = len(cells)
         for number, cell in enumerate(cells):
             between = rest[cells[number - 1].end : cell.start] if number else ""
             narrower = cells[0].end - cells[0].start - (cell.end - cell.start)  # numbers are right-aligned
-            gap = not between.strip() and (len(between) >= _GAP + max(0, narrower) or between.count("\t") > 1)
-            if (column and cell.start >= column) or gap:
+            gap = not between.strip() and (
+                len(between) >= max(_GAP, usual + 1) + max(0, narrower) or between.count("\t") > 1
+            )
+            if (column and "\t" not in rest and cell.start >= column) or gap:
                 shown = number
                 break
     return sum(len(cell.data) for cell in cells[:shown])

@@ -13,6 +13,7 @@ from urllib.parse import unquote_to_bytes
 
 from dissector.pasted.cells import UNITS, text_cells
 from dissector.pasted.comments import without_comments
+from dissector.pasted.numbers import unquoted_numbers
 from dissector.pasted.pieces import Hole, Piece
 from dissector.pasted.plain_text import Lines
 
@@ -27,23 +28,31 @@ _HEX_RUN: Final = re.compile(
     r"(?:[0-9a-fA-F]{2})+(?:(?: {1,2}|[:;\-|])(?:[0-9a-fA-F]{2})+)+(?![0-9A-Za-z_]))"
 )
 """Hex within a line."""
+_UUID: Final = re.compile(r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
 _LEAST_RUN: Final = 6
 """Bytes of the shortest hex within a line."""
 _COMMENT_MARK: Final = re.compile(r"^\s*(?://+|#+|--|;+|\*)")
 _ARROW: Final = re.compile(r"\s*([<>])(?![<>])")
+_APART: Final = re.compile(r"  |\t")
 _NO_HEX: Final = re.compile(r"[^0-9a-fA-F]")
 _PREFIX: Final = re.compile(r"0[xX]|\\x")
-_MORE: Final = re.compile(r"\s*(?:\.\.\.|…)?\s*\(?(?:and )?([0-9,]{1,12}) more (?:bytes|items)")
+_MORE: Final = re.compile(r"\s{0,9}(?:\.\.\.|…)?\s{0,9}\(?(?:and )?([0-9,]{1,12}) more (?:bytes|items)")
 _BASE64_LINE: Final = re.compile(r"[\s>|`\"']*([A-Za-z0-9+/_\-]{2,}={0,2})[\s`\"',]*")
 _BASE64: Final = re.compile(r"(?<![A-Za-z0-9+/_\-])A[A-Za-z0-9+/_\-]{18,}={0,2}")
 _ANNOTATED: Final = re.compile(
-    r"\s*(?:[A-Za-z_][\w ./()]{0,60}[:=]\s+)?((?:[0-9a-fA-F]{2})+(?:[ :](?:[0-9a-fA-F]{2})+)*)"
-    r"(?=\s*$|\s+(?:[=:(\-]|[A-Za-z_]{3}))"
+    r"[\s|*`]*(?:[A-Za-z_][\w ./()]{0,60}[:=]\s+)?((?:[0-9a-fA-F]{2})+(?:[ :](?:[0-9a-fA-F]{2})+)*)"
+    r"(?=\s*$|`?\s+(?:[=:(\-|]|[A-Za-z_]{3})|`)"
 )
+_MARKED: Final = re.compile(
+    r"(?<![0-9A-WYZa-wyz])[0-9a-fA-F]{2}(?P<mark>[^0-9A-Za-z\n]{1,4}x?|[^0-9A-Za-z\n]{0,3}x)[0-9a-fA-F]{2}"
+    r"(?:(?P=mark)[0-9a-fA-F]{2}){6,}(?![0-9A-Za-z])"
+)
+"""Hex with the same marks between all bytes, whichever: ``[00][00]``, ``\\x00 \\x00``, ``00 + 00``."""
 _DIGITS: Final = (
-    (re.compile(r"(?<!\S)[01]{8}(?: [01]{8}){7,}(?!\S)"), 2),
-    (re.compile(r"(?<!\S)[0-3][0-7]{2}(?: [0-3][0-7]{2}){7,}(?!\S)"), 8),
+    (re.compile(r"(?<![^\s\[(])[01]{8}(?:[ ,;]{1,5}[01]{8}){7,}(?![^\s\])])"), 2),
+    (re.compile(r"(?<![^\s\[(])[0-3][0-7]{2}(?:[ ,;]{1,5}[0-3][0-7]{2}){7,}(?![^\s\])])"), 8),
 )
+_DIGIT: Final = re.compile(r"[0-7]+")
 _LONGEST_ROW: Final = 2_048
 """Characters of the longest line that may have a text column."""
 _LEAST_BASE64: Final = 27
@@ -52,7 +61,9 @@ _LONGEST_LINE: Final = 100
 """Characters of a line of base64 that goes on."""
 _PERCENT: Final = re.compile(r"%[0-9a-fA-F]{2}(?:%[0-9a-fA-F]{2}|[A-Za-z0-9_.~\-+*!'():/@$,])*")
 _CARET: Final = re.compile(r"(?:M-)?\^@[ -~\t]*")
-_CARETS: Final = re.compile(r"(M-)?(?:\^([@-_?])|([ -~\t]))")
+_CARETS: Final = re.compile(r"(M-)?(?:\^([@-_?])|<([89a-fA-F][0-9a-fA-F])>|([ -~\t]))")
+_ENTITY: Final = re.compile(r"&#(?:0|[xX]0{1,2});[ -~\t]*")
+_ENTITIES: Final = re.compile(r"&#(?:([0-9]{1,3})|[xX]([0-9a-fA-F]{1,2}));|([ -~\t])")
 _LEAST: Final = 8
 
 
@@ -72,7 +83,7 @@ def hex_words(lines: Lines) -> list[Piece]:
         else:
             commented = False
         whole = _HEX_LINE.fullmatch(text)
-        if (whole is None or "  " in line.strip()) and (column := _column(line)):
+        if (whole is None or _APART.search(line.strip())) and (column := _column(line)):
             text = line[:column]
             whole = _HEX_LINE.fullmatch(text)
         if whole is not None and _reads_as_words(whole[1]):
@@ -90,7 +101,7 @@ def hex_words(lines: Lines) -> list[Piece]:
         follows = False
         for found in list(_HEX_RUN.finditer(text)) or _HEX_RUN.finditer(line):
             data = _bytes(found[1])
-            if len(data) < _LEAST_RUN:
+            if len(data) < _LEAST_RUN or _UUID.fullmatch(found[1]):
                 continue
             more = _MORE.match(text, found.end())
             holes = [Hole(len(data), int(more[1].replace(",", "")))] if more and more[1].strip(",") else []
@@ -119,11 +130,20 @@ def annotated_words(lines: Lines) -> list[Piece]:
     return [piece for piece in pieces if len(piece.data) >= _LEAST]
 
 
+def marked_words(lines: Lines) -> list[Piece]:
+    """Return hex of which each two bytes have the same marks between them."""
+    return [
+        Piece(start + found.start(), start + found.end(), bytes.fromhex("".join(found[0].split(found["mark"]))))
+        for start, line in zip(lines.starts, lines.texts, strict=True)
+        for found in _MARKED.finditer(line)
+    ]
+
+
 def digit_words(lines: Lines) -> list[Piece]:
     """Return bytes in binary or octal digits without a prefix."""
     return [
-        Piece(start + found.start(), start + found.end(), bytes(int(word, base) for word in found[0].split()))
-        for start, line in zip(lines.starts, lines.texts, strict=True)
+        Piece(start + found.start(), start + found.end(), bytes(int(word, base) for word in _DIGIT.findall(found[0])))
+        for start, line in zip(lines.starts, (unquoted_numbers(lines) or lines).texts, strict=True)
         for pattern, base in _DIGITS
         for found in pattern.finditer(line)
     ]
@@ -147,8 +167,10 @@ def _mark_by_tab(pieces: list[Piece], lines: Lines) -> None:
 
 
 def _reads_as_words(text: str) -> bool:
-    """Return whether every word has whole bytes: `abc def` is no hex."""
-    return all(len(_PREFIX.sub("", word)) % 2 == 0 for word in re.split(r"[\s:,|.\-_]+", text))
+    """Return whether every word has whole bytes, and they are no UUID: `abc def` is no hex."""
+    return _UUID.fullmatch(text) is None and all(
+        len(_PREFIX.sub("", word)) % 2 == 0 for word in re.split(r"[\s:,|.\-_]+", text)
+    )
 
 
 def _bytes(text: str) -> bytes:
@@ -211,13 +233,27 @@ def _runs(
 
 def _from_carets(text: str) -> bytes:
     data = bytearray()
-    for high, control, plain in _CARETS.findall(text):
-        byte = 0x7F if control == "?" else ord(control) - 64 if control else ord(plain)
+    for high, control, digits, plain in _CARETS.findall(text):
+        byte = int(digits, 16) if digits else 0x7F if control == "?" else ord(control) - 64 if control else ord(plain)
         data.append(byte | 0x80 if high else byte)
     return bytes(data)
 
 
-percent_words: Final = _runs(_PERCENT, unquote_to_bytes, "%", 4)
+def _from_entities(text: str) -> bytes:
+    return bytes(
+        (int(decimal) if decimal else int(digits, 16) if digits else ord(plain)) & 255
+        for decimal, digits, plain in _ENTITIES.findall(text)
+    )
+
+
+def _from_percent(text: str) -> bytes:
+    """A plus is a blank, as in forms of HTML, where no blank is written otherwise."""
+    return unquote_to_bytes(text if "%20" in text else text.replace("+", " "))
+
+
+percent_words: Final = _runs(_PERCENT, _from_percent, "%", 4)
 """Percent-encoded bytes, as in URLs (RFC 3986)."""
 caret_words: Final = _runs(_CARET, _from_carets, "^", 3)
-"""What `cat -v` and editors show: ``^@^@^@1``, ``M-^?``."""
+"""What `cat -v`, `less` and editors show: ``^@^@^@1``, ``M-^?``, ``<80>``."""
+entity_words: Final = _runs(_ENTITY, _from_entities, "&#", 3)
+"""Characters of XML and HTML, those that are no text: ``&#0;&#0;&#0;1``."""

@@ -62,6 +62,17 @@ class Wire:
         """Bytes of the server's."""
         self._send(at, False, ACK | PSH, data)
 
+    def acknowledge(self, at: float) -> None:
+        """A segment of the client's without bytes."""
+        self._send(at, True, ACK)
+
+    def again(self, at: float, data: bytes, back: int) -> None:
+        """Bytes of the client's that were sent before: `back` bytes before the next ones."""
+        following = self._next[True]
+        self._next[True] -= back
+        self._send(at, True, ACK | PSH, data)
+        self._next[True] = following
+
     def close(self, at: float, *, by_client: bool = False, reset: bool = False) -> None:
         """FIN or RST of one side."""
         self._send(at, by_client, ACK | (RST if reset else FIN))

@@ -16,6 +16,7 @@ from dissector.pasted.reading import PastedText, read_bytes
 from tests.cases import cases
 from tests.needs import needs
 from tests.pasted.forms import AROUND, FORMS, LAYOUTS, shown
+from tests.pasted.more_forms import LOGGED, MORE_FORMS
 
 NAMES = st.text(st.characters(codec="utf-8", exclude_categories=("C", "Z")), min_size=1, max_size=30)
 
@@ -83,6 +84,63 @@ def test_lines_that_programs_changed_are_put_right(layout: str) -> None:
         for frame in (FRAME, LONG):
             text = LAYOUTS[layout](FORMS[form](frame))
             assert sent(found(text)) == frame, (form, text)
+
+
+BATCH = encode_request(
+    "Produce", 3,
+    {"acks": -1, "timeout_ms": 30000, "topic_data": [{"name": "orders", "partition_data": [{"index": 0, "records": {
+        "batches": [{"records": [{"key": bytes(range(0, 256, 5)).hex(), "value": "00" * 40 + "3a20" * 9}]}],
+    }}]}]},
+    correlation_id=4, client_id="producer-1",
+)  # fmt: skip
+BLANKS = encode_request("FindCoordinator", 0, {"key": "  a key"}, correlation_id=32, client_id="  x")
+FRAMES = {"long": LONG, "batch": BATCH, "blanks": BLANKS}
+
+
+@cases("form", sorted(MORE_FORMS))
+def test_further_forms_come_back(form: str) -> None:
+    for name, frame in FRAMES.items():
+        text = MORE_FORMS[form](frame)
+        assert sent(found(text)) == frame, (name, text)
+
+
+REQUEST = encode_request("Metadata", 1, {"topics": [{"name": "orders"}]}, correlation_id=7, client_id="rdkafka")
+RESPONSE = encode_response(
+    "Metadata", 1, {"brokers": [{"node_id": 1, "host": "kafka-1", "port": 9092}], "controller_id": 1, "topics": []},
+    correlation_id=7,
+)  # fmt: skip
+MISTAKEN = ("a dump of colons", "wrapped hex with blanks")
+"""Forms in which this response by itself also reads to the last byte as a message without its size, written otherwise."""
+BOTH = "{}\n\n{}\n", "Request:\n{}\n\nResponse:\n{}\n", "-->\n{}\n<--\n{}\n"
+"""Two messages, and what tells them apart."""
+
+
+@cases("form", sorted({*FORMS, *MORE_FORMS}))
+def test_two_messages_lone_ones_and_cut_ones_have_their_sides(form: str) -> None:
+    """Two of these for each form: other forms have the others."""
+    write, turn = (FORMS | MORE_FORMS)[form], len(form) % 3
+    if form not in ("Lua", "OCaml"):  # decimals of this response are octal numbers too
+        text = BOTH[turn].format(write(REQUEST), write(RESPONSE))
+        assert sides(found(text)) == [(True, REQUEST), (False, RESPONSE)]
+    if turn == 0 and form not in MISTAKEN:
+        assert sides(found(write(RESPONSE))) == [(False, RESPONSE)]
+    elif turn == 1:
+        assert sides(found(write(REQUEST[4:]))) == [(True, REQUEST)]
+    elif turn == 2 and not form.startswith("wrapped"):  # where it is cut, an indentation may be its last bytes
+        assert sides(found(write(REQUEST[:-5])))[0] == (True, REQUEST[:-5])
+
+
+@cases("layout", sorted(LOGGED))
+def test_what_logs_and_chats_put_around_lines_is_no_byte(layout: str) -> None:
+    for form in ("xxd", "xxd -p", "C array", "base64 of MIME", "ngrep -x", "Python"):
+        frame = BATCH if form in ("xxd", "ngrep -x") else BLANKS if form == "xxd -p" else LONG
+        text = LOGGED[layout](FORMS[form](frame))
+        assert sent(found(text)) == frame, (form, text)
+
+
+def test_blanks_behind_hex_take_no_time() -> None:
+    hexes = " ".join([FRAME.hex(), "00" * 8] * 90)
+    assert found(f"sent {hexes} --{'-' * 15_000}")  # a comment, for which blanks are read
 
 
 def test_a_line_is_that_of_the_pasted_text() -> None:
@@ -199,6 +257,11 @@ NEAR_MISSES = {
     "hashes": "".join(f"{n * 0x9E3779B97F4A7C15 % (1 << 128):032x}  file{n}\n" for n in range(1, 60)),
     "a machine's id": "00d3a7c2f81b4e6a9c0b5d7e1f2a3b4c\n",
     "UUIDs": "".join(f"00000000-0000-4000-8000-{n:012x}\n" for n in range(60)),
+    "a UUID": "0000001c-000a-0000-0000-002000032020\n",
+    "a log of JSON": "".join(f'{{"ts":"2026-11-26T10:15:30Z","level":"info","msg":"sent {n} bytes to node 0"}}\n' for n in range(60)),
+    "a list of ports": ", ".join(str(port) for port in (22, 25, 53, 80, 110, 143, 0, 0, 0, 21, 23, 111, 135, 139, 9092)),
+    "numbers in quotes": '["0", "1", "2", "3", "4", "5", "6", "7", "8", "9", "10"]\n',
+    "a diff": "diff --git a/x.py b/x.py\nindex 0000000..1a2b3c4 100644\n@@ -0,0 +1,3 @@\n+A = [0, 0, 0, 12, 1, 2, 3, 4, 5, 6]\n+B = b'\\x00\\x00\\x00\\x04\\x01\\x02'\n-old 00 00 00 31 ff\n",
     "MAC addresses": "".join(f"eth{n}: 00:00:00:31:00:{n:02x}\n" for n in range(60)),
     "numbers": "\n".join(",".join(str(n * k % 256) for k in range(12)) for n in range(60)),
     "zeros": "0 " * 500,
