@@ -89,11 +89,16 @@ sends a message for success only in the versions that look up a single coordinat
 and answers what was asked."""
 _NUMBER: Final = re.compile(r"\d+")
 CLASSIC_GROUP: Final = frozenset(("JoinGroup", "SyncGroup", "Heartbeat", "LeaveGroup"))
+COMMIT: Final[FieldKey] = ("OffsetCommit", "", "")
+FIND_COORDINATOR: Final[FieldKey] = ("FindCoordinator", "", "")
+COMMITTED: Final[tuple[FieldKey, ...]] = tuple(
+    ("OffsetFetch", "response", f"topics.partitions.{name}") for name in ("committed_offset", "committed_leader_epoch")
+)
+"""What a broker returns of what was committed."""
 FETCHED_OFFSETS: Final[frozenset[FieldKey]] = frozenset((
     ("OffsetFetch", "", ""),
     *(("OffsetFetch", "request", name) for name in ("member_id", "member_epoch")),
-    *(("OffsetFetch", "response", f"topics.partitions.{name}") for name in ("committed_offset",
-                                                                            "committed_leader_epoch")),
+    *COMMITTED,
 ))  # fmt: skip
 """What depends on the group protocol: a member of KIP-848 fetches offsets with its epoch, after other assignments."""
 WAIT: Final[FieldKey] = ("Fetch", "request", "max_wait_ms")
@@ -205,7 +210,20 @@ def _cause(entry: DiffEntry, entries: dict[FieldKey, DiffEntry]) -> FieldKey | N
     connections = entries.get(CONNECTIONS)
     if field == (entry.api, "", "") and connections is not None and _is_once_a_connection(entry, connections):
         return CONNECTIONS
+    if _is_of_lost_commits(entry, entries.get(COMMIT)):
+        return COMMIT
     return _group_protocol(entry, entries) or _cause_if_alike(entry, entries)
+
+
+def _is_of_lost_commits(entry: DiffEntry, commits: DiffEntry | None) -> bool:
+    """Return whether an entry follows from commits that the broker closed on: the side that loses them finds no
+    committed offsets, and looks for the coordinator again after each."""
+    if commits is None or commits.reason is not DiffReason.UNANSWERED:
+        return False
+    a_loses = commits.count_a > commits.count_b
+    if _field(entry) == FIND_COORDINATOR:
+        return entry.reason in (DiffReason.COUNT, DiffReason.RATE) and (entry.count_a > entry.count_b) == a_loses
+    return _field(entry) in COMMITTED and (entry.a if a_loses else entry.b).startswith("-1")
 
 
 def _group_protocol(entry: DiffEntry, entries: dict[FieldKey, DiffEntry]) -> FieldKey | None:
@@ -298,8 +316,12 @@ def _join_covered(entries: Iterable[DiffEntry]) -> list[DiffEntry]:
 def _covers(one: DiffEntry, other: DiffEntry) -> bool:
     if not one.part or (_field(one), one.reason, one.explanation) != (_field(other), other.reason, other.explanation):
         return False
-    pairs = ((one.a, other.a), (one.b, other.b))
-    return all(set(less.split(", ")) <= set(more.split(", ")) for more, less in pairs)
+    return has_all_values(one.a, other.a) and has_all_values(one.b, other.b)
+
+
+def has_all_values(more: str, less: str) -> bool:
+    """Return whether a list of values, as an entry has it, has all of another one."""
+    return set(less.split(", ")) <= set(more.split(", "))
 
 
 def join_entries(one: DiffEntry, other: DiffEntry) -> DiffEntry:
