@@ -61,6 +61,15 @@ CONSEQUENCES: Final[dict[FieldKey, tuple[FieldKey, ...]]] = {
     ("OffsetCommit", "request", "topics.partitions.committed_leader_epoch"): (
         ("OffsetFetch", "response", "topics.partitions.committed_leader_epoch"),
     ),
+    ("JoinGroup", "request", "group_instance_id"): (
+        *(
+            (api, "request", "group_instance_id")
+            for api in ("SyncGroup", "Heartbeat", "OffsetCommit", "TxnOffsetCommit")
+        ),
+        ("JoinGroup", "response", "members.group_instance_id"),
+        ("LeaveGroup", "request", "members.group_instance_id"),
+        ("LeaveGroup", "response", "members.group_instance_id"),
+    ),
     ("OffsetFetch", "request", "topics"): (("OffsetFetch", "request", "topics.partition_indexes"),),
     ("OffsetFetch", "request", "member_epoch"): (("OffsetFetch", "request", "member_id"),),
     ("ListOffsets", "request", "topics.partitions.timestamp"): (
@@ -85,8 +94,8 @@ CONSEQUENCES: Final[dict[FieldKey, tuple[FieldKey, ...]]] = {
 aborted transactions only for READ_COMMITTED (KIP-98), where only idempotent producers have an id; the version of
 Produce says which magic batches have, and later ones have more attributes (KIP-32, KIP-98); a later subscription has
 more fields (KIP-429, KIP-792, KIP-881); a broker hides features that an old client could not read (KIP-1022), and
-sends a message for success only in the versions that look up a single coordinator; it returns what was committed,
-and answers what was asked."""
+sends a message for success only in the versions that look up a single coordinator; a static member has its name in
+all requests of its group (KIP-345); a broker returns what was committed, and answers what was asked."""
 _NUMBER: Final = re.compile(r"\d+")
 CLASSIC_GROUP: Final = frozenset(("JoinGroup", "SyncGroup", "Heartbeat", "LeaveGroup"))
 COMMIT: Final[FieldKey] = ("OffsetCommit", "", "")
