@@ -17,6 +17,7 @@ FieldKey = tuple[str, str, str]
 """API, part and path."""
 _SUBSCRIPTION: Final = "protocols.metadata."
 _BATCHES: Final = "topic_data.partition_data.records."
+INSTANCE: Final[FieldKey] = ("JoinGroup", "request", "group_instance_id")
 PROTOCOLS: Final[FieldKey] = ("JoinGroup", "request", "protocols")
 CONSEQUENCES: Final[dict[FieldKey, tuple[FieldKey, ...]]] = {
     ("Fetch", "request", "session_id"): (
@@ -61,7 +62,7 @@ CONSEQUENCES: Final[dict[FieldKey, tuple[FieldKey, ...]]] = {
     ("OffsetCommit", "request", "topics.partitions.committed_leader_epoch"): (
         ("OffsetFetch", "response", "topics.partitions.committed_leader_epoch"),
     ),
-    ("JoinGroup", "request", "group_instance_id"): (
+    INSTANCE: (
         *(
             (api, "request", "group_instance_id")
             for api in ("SyncGroup", "Heartbeat", "OffsetCommit", "TxnOffsetCommit")
@@ -117,6 +118,8 @@ USER_DATA: Final[tuple[FieldKey, ...]] = (
 )
 MEMBER_ID: Final[FieldKey] = ("JoinGroup", "request", "member_id")
 JOIN: Final[FieldKey] = ("JoinGroup", "", "")
+LEAVE: Final[FieldKey] = ("LeaveGroup", "", "")
+SKIPS: Final[FieldKey] = ("JoinGroup", "response", "skip_assignment")
 RECORDS: Final[FieldKey] = ("Produce", "request", "topic_data.partition_data.records")
 PARTITIONS: Final[tuple[FieldKey, ...]] = (
     ("Produce", "request", "topic_data.partition_data"), ("Produce", "response", "responses.partition_responses"),
@@ -219,9 +222,32 @@ def _cause(entry: DiffEntry, entries: dict[FieldKey, DiffEntry]) -> FieldKey | N
     connections = entries.get(CONNECTIONS)
     if field == (entry.api, "", "") and connections is not None and _is_once_a_connection(entry, connections):
         return CONNECTIONS
+    return _cause_in_group(entry, entries) or _cause_if_alike(entry, entries)
+
+
+def _cause_in_group(entry: DiffEntry, entries: dict[FieldKey, DiffEntry]) -> FieldKey | None:
+    """Return what another way of being in a group changes with an entry."""
+    if _is_of_static_member(entry, entries.get(INSTANCE)):
+        return INSTANCE
     if _is_of_lost_commits(entry, entries.get(COMMIT)):
         return COMMIT
-    return _group_protocol(entry, entries) or _cause_if_alike(entry, entries)
+    return _group_protocol(entry, entries)
+
+
+def _is_of_static_member(entry: DiffEntry, instance: DiffEntry | None) -> bool:
+    """Return whether an entry follows from static membership: no coordinator demands another id of a static member,
+    which begins without one after each restart, and does not leave its group (KIP-345); its leader need not assign
+    anew (KIP-814)."""
+    if instance is None or (instance.a == "null") == (instance.b == "null"):
+        return False
+    static, other = (entry.b, entry.a) if instance.a == "null" else (entry.a, entry.b)
+    field = _field(entry)
+    if field == MEMBER_ID:
+        return "empty" in static.split(", ") and "empty" not in other.split(", ")
+    if field == SKIPS:
+        return "true" in static.split(", ") and "true" not in other.split(", ")
+    is_refused = field == JOIN and entry.subject.endswith(MEMBER_ID_REQUIRED)
+    return (is_refused or field == LEAVE) and entry.reason is DiffReason.ONE_SIDE and static == "0"
 
 
 def _is_of_lost_commits(entry: DiffEntry, commits: DiffEntry | None) -> bool:

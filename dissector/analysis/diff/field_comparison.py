@@ -25,6 +25,7 @@ from dissector.analysis.diff.message_leaves import (
     WITHOUT_SESSION,
     ElementLabel,
     LeafPath,
+    PathStep,
     default_of,
     path_without_labels,
     time_set,
@@ -206,6 +207,8 @@ class _PartComparison:
         above = next((other.fields[path[:n]] for n in range(depth - 1, 0, -1) if path[:n] in other.fields), None)
         if above is not None and isinstance(path[depth - 1], ElementLabel) and NOT_EMPTY not in above.values:
             return  # the array itself is reported: it never has elements on the other side
+        if _is_one_of_many(path[depth - 1], NO_VALUES if above is None else above.values):
+            return
         field = mine.fields[path]
         own_path = field.path[: len(field.path) - (len(path) - depth)]
         schema = field_at(self._body, own_path)
@@ -260,6 +263,13 @@ def _differ_by_time(body: str, path: LeafPath, a: Set[ComparedValue], b: Set[Com
     """Return whether one side alone has, besides what both have, what comes with time: a session forgets partitions
     that its consumer no longer reads, and a second lookup finds the offset that was committed after the first one."""
     return bool(a & b) and a ^ b <= COMES_WITH_TIME.get((body, path_without_labels(path)), frozenset())
+
+
+def _is_one_of_many(step: PathStep, array: Counter[ComparedValue]) -> bool:
+    """Return whether a step is to a member of a group, and the other side's array has some, too: how many is not
+    compared."""
+    value = step.value if isinstance(step, ElementLabel) else None
+    return isinstance(value, EntityName) and value.kind in COUNTED_KINDS and NOT_EMPTY in array
 
 
 def _is_share(body: str, path: LeafPath) -> bool:
