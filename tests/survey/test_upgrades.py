@@ -80,6 +80,26 @@ def test_a_rebalance_is_no_setting_and_no_lack_of_heartbeats() -> None:
     assert heartbeats == [("REBALANCE_IN_PROGRESS", "0", "2")]
 
 
+@pytest.mark.parametrize("client", ["java-4.3", "franz-go", "librdkafka-2.16", "kafkajs"])
+def test_what_follows_from_joining_again_is_part_of_it(client: str) -> None:
+    """The rebalanced member says its generation, what it owned and why it joins, and looks up its offsets again."""
+    pair = recorded(client, "plain", 2), recorded(client, "rebalanced")
+    for sides in (pair, pair[::-1]):
+        found = compared(*sides).entries
+        [joins] = [each for each in found if (each.api, each.part, each.path) == ("JoinGroup", "", "")]
+        assert "OffsetFetch number of requests" in joins.explanation
+        alone = {"JoinGroup.request.reason", "OffsetFetch", *(
+            f"JoinGroup.request.protocols.metadata.{name}" for name in ("generation_id", "owned_partitions")
+        )}  # fmt: skip
+        assert not alone & set(fields(found))
+
+
+def test_who_never_says_what_it_owned_differs_however_often_both_join() -> None:
+    """Java's eager assignor says nothing, franz-go's cooperative one does; both join three times."""
+    found = fields(compared(recorded("java-4.3", "rebalanced"), recorded("franz-go", "rebalanced")).entries)
+    assert "JoinGroup.request.protocols.metadata.owned_partitions" in found
+
+
 def test_subscriptions_of_members_that_are_not_recorded_are_not_compared() -> None:
     """The leader is told of the visitor's subscription, which has version 0."""
     for client in ("java-4.3", "librdkafka-2.16"):

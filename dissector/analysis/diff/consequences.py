@@ -118,6 +118,12 @@ USER_DATA: Final[tuple[FieldKey, ...]] = (
 )
 MEMBER_ID: Final[FieldKey] = ("JoinGroup", "request", "member_id")
 JOIN: Final[FieldKey] = ("JoinGroup", "", "")
+SAID_AGAIN: Final[tuple[FieldKey, ...]] = (
+    *(("JoinGroup", "request", _SUBSCRIPTION + name) for name in ("generation_id", "owned_partitions",
+                                                                  "user_data.generation")),
+    ("JoinGroup", "request", "reason"),
+)  # fmt: skip
+"""What a member says only when it joins again, or otherwise then (KIP-429, KIP-792, KIP-800)."""
 LEAVE: Final[FieldKey] = ("LeaveGroup", "", "")
 SKIPS: Final[FieldKey] = ("JoinGroup", "response", "skip_assignment")
 RECORDS: Final[FieldKey] = ("Produce", "request", "topic_data.partition_data.records")
@@ -231,7 +237,21 @@ def _cause_in_group(entry: DiffEntry, entries: dict[FieldKey, DiffEntry]) -> Fie
         return INSTANCE
     if _is_of_lost_commits(entry, entries.get(COMMIT)):
         return COMMIT
+    if _is_of_joins(entry, entries.get(JOIN)):
+        return JOIN
     return _group_protocol(entry, entries)
+
+
+def _is_of_joins(entry: DiffEntry, join: DiffEntry | None) -> bool:
+    """Return whether an entry follows from one side joining its group more often: that side looks up its offsets after
+    each, and says what it had before, besides what both say."""
+    if join is None or join.reason is not DiffReason.COUNT:
+        return False
+    a_joins = join.count_a > join.count_b
+    if _field(entry) == ("OffsetFetch", "", ""):
+        return entry.reason is DiffReason.COUNT and (entry.count_a > entry.count_b) == a_joins
+    more, less = (entry.a, entry.b) if a_joins else (entry.b, entry.a)
+    return _field(entry) in SAID_AGAIN and has_all_values(more, less)
 
 
 def _is_of_static_member(entry: DiffEntry, instance: DiffEntry | None) -> bool:
