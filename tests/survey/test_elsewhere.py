@@ -139,6 +139,26 @@ def test_one_change_is_one_difference_and_one_line_of_a_baseline(client: str, ch
     assert not_held == {rule}
 
 
+def static(lines: Lines) -> None:
+    """Make the member a static one: in all requests of its group that can say so, and what the leader is told."""
+    for line in lines:
+        if line["api"] in ("JoinGroup", "SyncGroup", "Heartbeat", "OffsetCommit", "TxnOffsetCommit"):
+            body = line["request"]["body"]
+            body.update(dict.fromkeys({"group_instance_id"} & set(body), "billing-host-1"))
+        if line["api"] == "JoinGroup":
+            for member in line["response"]["body"]["members"]:
+                member.update(dict.fromkeys({"group_instance_id"} & set(member), "billing-host-1"))
+
+
+@pytest.mark.parametrize("client", ["java-4.3", "kafka-python", "librdkafka-2.16", "aiokafka"])
+def test_a_static_member_is_one_difference(client: str, tmp_path: Path) -> None:
+    """However many of its requests have its name (KIP-345)."""
+    entry = only(compared(plain(client), edited(plain(client), tmp_path, static)))
+    assert (entry.api, entry.path, entry.a, entry.b) == ("JoinGroup", "group_instance_id", "null", "billing-host-1")
+    assert "SyncGroup request.group_instance_id" in entry.explanation
+    assert [name for _, name in entry.settings] in (["group.instance.id"], ["group_instance_id"])
+
+
 def test_an_upgrade_counts_only_on_demand(tmp_path: Path) -> None:
     text, path = text_of(plain("franz-go")), edited(plain("franz-go"), tmp_path, upgrade)
     assert held(text, path) == {}

@@ -5,18 +5,20 @@ import pytest
 from dissector.analysis.baseline import hold, observe, read_baseline, write_baseline
 from dissector.analysis.diff import DiffEntry, DiffReason
 from dissector.analysis.diff.side_profile import SideProfile
+from dissector.analysis.diff.summary import summary_lines
 from dissector.analysis.outcomes import RuleOutcome, RuleStatus
 from tests.analysis.diff.editing import compared, side
 from tools.lab.survey.clients import CLIENTS
 from tools.lab.survey.earlier import EARLIER, EVERY_CLIENT
 from tools.lab.survey.recording_files import recording_path
-from tools.lab.survey.upgrades import MARKDOWN, markdown, upgrades
+from tools.lab.survey.upgrades import MARKDOWN, changes, markdown, upgrades
 
 pytestmark = pytest.mark.slow
 
 REBALANCED = [client.name for client in EVERY_CLIENT if not client.refusal("rebalanced")]
 QUICK = {"java-4.3", "kafka-go", "librdkafka-1.9"}
 QUICK_UPGRADE = "kafka-go-0.4.40"
+JOIN_REASON = ("JoinGroup", "reason")
 
 
 def recorded(client: str, scenario: str = "plain", number: int = 1) -> str:
@@ -76,6 +78,26 @@ def test_a_rebalance_is_no_setting_and_no_lack_of_heartbeats() -> None:
     assert (joins.a, joins.b, joins.settings) == ("1", "3", ())
     heartbeats = [(each.subject.rpartition(" ")[2], each.a, each.b) for each in found if each.api == "Heartbeat"]
     assert heartbeats == [("REBALANCE_IN_PROGRESS", "0", "2")]
+
+
+@pytest.mark.parametrize("client", ["java-4.3", "franz-go", "librdkafka-2.16", "kafkajs"])
+def test_what_follows_from_joining_again_is_part_of_it(client: str) -> None:
+    """The rebalanced member says its generation, what it owned and why it joins, and looks up its offsets again."""
+    pair = recorded(client, "plain", 2), recorded(client, "rebalanced")
+    for sides in (pair, pair[::-1]):
+        found = compared(*sides).entries
+        [joins] = [each for each in found if (each.api, each.part, each.path) == ("JoinGroup", "", "")]
+        assert "OffsetFetch number of requests" in joins.explanation
+        alone = {"JoinGroup.request.reason", "OffsetFetch", *(
+            f"JoinGroup.request.protocols.metadata.{name}" for name in ("generation_id", "owned_partitions")
+        )}  # fmt: skip
+        assert not alone & set(fields(found))
+
+
+def test_who_never_says_what_it_owned_differs_however_often_both_join() -> None:
+    """Java's eager assignor says nothing, franz-go's cooperative one does; both join three times."""
+    found = fields(compared(recorded("java-4.3", "rebalanced"), recorded("franz-go", "rebalanced")).entries)
+    assert "JoinGroup.request.protocols.metadata.owned_partitions" in found
 
 
 def test_subscriptions_of_members_that_are_not_recorded_are_not_compared() -> None:
@@ -158,6 +180,54 @@ def test_a_newer_end_of_transactions_implies_their_partitions(client: str) -> No
     assert "also changes AddPartitionsToTxn requests" in version.explanation
 
 
+def test_what_a_release_says_of_its_joins_is_one_difference_for_all_groups() -> None:
+    """Connect's workers give no reason to join again; its consumers do. Both did with Java 3.4."""
+    [reason] = [each for each in entries("connect-3.4", "connect-4.3") if (each.api, each.path) == JOIN_REASON]
+    assert reason.a == "empty, rebalance failed due to MemberIdRequiredException"
+    assert reason.b == "empty, need to re-join with the given member-id: a member"
+    assert reason.subject == ""
+
+
+def test_how_many_members_join_again_is_no_difference_of_what_they_say() -> None:
+    """Two members of group-classic, one of plain."""
+    [reason] = [each for each in entries("java-3.4", "java-4.3", "group-classic") if each.path == JOIN_REASON[1]]
+    assert reason.b == "group is already rebalancing, need to re-join with the given member-id: a member"
+    one, two = (recorded("java-4.3", name) for name in ("plain", "group-classic"))
+    for sides in ((one, two), (two, one)):
+        assert "#" not in " ".join(each.a + each.b for each in compared(*sides).entries if each.path == JOIN_REASON[1])
+
+
+def test_texts_that_differ_at_their_ends_are_whole() -> None:
+    """franz-go says where it joins again, after what both releases say."""
+    found = entries("franz-go-1.15", "franz-go", "group-classic")
+    [reason] = [each for each in found if (each.api, each.path) == JOIN_REASON]
+    last = "after revoking what we lost from a rebalance"
+    assert [text.rpartition(", ")[2] for text in (reason.a, reason.b)] == [f"cooperative rejoin {last}", last]
+    [line] = [line for line in summary_lines(found) if line.startswith("Groups")]
+    assert "reason cooperative rejoin af… vs after revoking what w…" in line
+
+
+def test_what_a_session_forgets_is_the_programs_progress() -> None:
+    """A consumer of Streams 4.3 no longer reads a changelog; neither release did in the other recordings."""
+    assert "Fetch.request.forgotten_topics_data" not in fields(entries("streams-3.4", "streams-4.3"))
+
+
+@pytest.mark.parametrize("client", ["kafka-python-2.0", "sarama-1.38"])
+def test_when_a_member_looks_up_its_offset_is_no_difference(client: str) -> None:
+    """Before the first commit of its group, and after a rebalance again."""
+    [newer] = [each.newer for each in EARLIER if each.name == client]
+    assert "OffsetFetch.response.topics.partitions.committed_offset" not in fields(
+        entries(client, newer, "group-classic")
+    )
+
+
+def test_lookups_after_lost_commits_follow_from_them() -> None:
+    """sarama 1.38 looks for the coordinator after each of the 12 commits that it loses."""
+    first, *others = entries("sarama-1.38", "sarama")
+    assert first.explanation.endswith("; also changes FindCoordinator number of requests")
+    assert "FindCoordinator" not in fields(tuple(others))
+
+
 def test_a_version_before_that_implies_none() -> None:
     """sarama ends transactions with v0 and v3, and adds partitions in both releases."""
     found = entries("sarama-1.38", "sarama", "transactional")
@@ -179,6 +249,13 @@ def test_every_earlier_release_has_a_newer_one() -> None:
     assert {each.newer for each in EARLIER if each.newer} <= names
     assert all(each.newer for each in EARLIER if each.name not in {other.newer for other in EARLIER})
     assert not [each for each in CLIENTS if each.only]
+
+
+def test_the_page_has_one_row_for_what_several_scenarios_show() -> None:
+    """Only in group-classic does Java have one more reason, which both releases give."""
+    [upgrade] = [each for each in upgrades() if each.older.name == "java-3.4"]
+    [proofs] = [found for change, found in changes(upgrade).items() if change.subject == "JoinGroup request.reason"]
+    assert [scenario for scenario, _ in proofs] == ["group-classic", "plain", "transactional"]
 
 
 def test_the_page_has_each_upgrade() -> None:

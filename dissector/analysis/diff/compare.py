@@ -1,7 +1,8 @@
 """Compare two sides: profile them, match their names, compare their matching keys, group the differences by cause."""
 
 from array import array
-from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Final
 
 import numpy as np
@@ -12,10 +13,16 @@ from dissector.analysis.diff.client_settings import setting
 from dissector.analysis.diff.compared_values import ComparedValue
 from dissector.analysis.diff.consequences import fold_consequences, join_entries
 from dissector.analysis.diff.exchange_pairs import ExchangePairs, PairColumns, whole_stretch
-from dissector.analysis.diff.field_comparison import MAX_COMPARED_VALUES, KeyDifference, compare_fields
-from dissector.analysis.diff.formatting import describe_key
+from dissector.analysis.diff.field_comparison import (
+    MAX_COMPARED_VALUES,
+    NO_VALUES,
+    KeyDifference,
+    common_first,
+    compare_fields,
+)
+from dissector.analysis.diff.formatting import describe_key, format_values
 from dissector.analysis.diff.kept_numbers import median_of
-from dissector.analysis.diff.key_profile import FieldPlace, KeyProfile
+from dissector.analysis.diff.key_profile import KeyProfile
 from dissector.analysis.diff.matching_keys import GROUP_PROTOCOLS, MatchingKey, Workflow, workflow_of
 from dissector.analysis.diff.message_leaves import path_without_labels
 from dissector.analysis.diff.name_matching import NameMatching
@@ -60,6 +67,8 @@ IGNORED: Final = (
     f"{MIN_PRODUCE_REQUESTS}; from there on, both count as equal within a factor of 1.5",
 )
 SET: Final = (DiffReason.VALUE, DiffReason.DEFAULT)
+SAID: Final = frozenset((("JoinGroup", "request", "reason"), ("LeaveGroup", "request", "members.reason")))
+"""API, part and path of texts that depend on the program, and on no group that it uses."""
 NO_EXCHANGES: Final = KeyProfile()
 ManualMatches = tuple[tuple[int, int], ...]
 
@@ -153,6 +162,8 @@ class _DiffBuilder:
 
     def _entry(self, key: MatchingKey, found: KeyDifference) -> DiffEntry:
         path = path_without_labels(found.path)
+        if (key.api, found.part, path) in SAID:
+            found = self._said_to_all(key, found)
         is_of_key = not (found.part or found.setting)
         is_frequency = found.reason in (DiffReason.COUNT, DiffReason.RATE, DiffReason.TIMING) and is_of_key
         if is_frequency or (found.reason in SET and found.part == "request" and self._varies(key, found)):
@@ -178,6 +189,19 @@ class _DiffBuilder:
             found.explanation, settings, found.row_a, found.row_b, found.subject,
         )  # fmt: skip
 
+    def _said_to_all(self, key: MatchingKey, found: KeyDifference) -> KeyDifference:
+        """Return a difference of what programs say, with all that a side says in the requests of a step."""
+        said = [
+            Counter({self._names.value(n, value): count for value, count in self._values(keys, key, found).items()})
+            for n, keys in enumerate(self._keys)
+        ]
+        body = f"{key.api}{found.part.capitalize()}"
+        texts = [
+            format_values(body, common_first(mine, other), path_without_labels(found.path))
+            for mine, other in (said, said[::-1])
+        ]
+        return found._replace(a=texts[0], b=texts[1])
+
     def _may_be_switched(self, api: str) -> bool:
         """Return whether a setting that decides which API a client uses can be why the sides differ: one of them does
         not use it; of the group protocols the other side uses another."""
@@ -195,19 +219,23 @@ class _DiffBuilder:
     def _varies(self, key: MatchingKey, found: KeyDifference) -> bool:
         """Return whether a side's requests of another key have other values of a field: its value is then said of the
         requests of this key alone."""
-        place = found.part, found.path
         for keys in self._keys:
-            values = self._values(keys, key, place)
+            values = self._values(keys, key, found)
             others = (each for each in keys if each.api == key.api and each != key)
-            if any(not self._values(keys, each, place) <= values for each in others):
+            if any(not self._values(keys, each, found).keys() <= values.keys() for each in others):
                 return True
         return False
 
     @staticmethod
-    def _values(keys: Mapping[MatchingKey, KeyProfile], key: MatchingKey, place: FieldPlace) -> Set[ComparedValue]:
-        """Return the values of a field in the messages of a key."""
-        found = keys[key].fields.get(place) if key in keys else None
-        return set() if found is None else found.keys()
+    def _values(
+        keys: Mapping[MatchingKey, KeyProfile], key: MatchingKey, found: KeyDifference
+    ) -> Counter[ComparedValue]:
+        """Return the values of a field in the messages of a key; of what programs say, in those of its step."""
+        place = found.part, found.path
+        if (key.api, found.part, path_without_labels(found.path)) not in SAID:
+            return keys[key].fields.get(place, NO_VALUES) if key in keys else NO_VALUES
+        of_step = (each for each in keys if each._replace(subject=key.subject) == key)
+        return sum((keys[each].fields.get(place, NO_VALUES) for each in of_step), Counter[ComparedValue]())
 
     def _uncounted(self, key: MatchingKey) -> str:
         """Name the errors whose exchanges have keys, and so counts, of their own."""

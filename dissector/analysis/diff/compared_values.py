@@ -32,6 +32,7 @@ ComparedValue = str | int | float | bytes | bool | None | EntityName | Placehold
 
 POSITION: Final = Placeholder("a position")
 """An offset, an epoch, a sequence number, a time, how much a disk holds: any number that is not negative."""
+SESSION: Final = "fetch session"
 KIND_BY_ENTITY_TYPE: Final = {
     "topicName": "topic",
     "groupId": "group",
@@ -42,12 +43,14 @@ KIND_BY_ENTITY_TYPE: Final = {
 KIND_BY_FIELD: Final = {
     "topic": "topic", "topic_name": "topic", "group_id": "group", "transactional_id": "transaction",
     "member_id": "member", "leader": "member", "group_instance_id": "instance", "producer_id": "producer",
-    "cluster_id": "cluster", "session_id": "fetch session", "node_id": "broker", "broker_id": "broker",
+    "cluster_id": "cluster", "session_id": SESSION, "node_id": "broker", "broker_id": "broker",
     "leader_id": "broker", "preferred_read_replica": "broker", "coordinator_id": "broker", "host": "host",
     "port": "port", "rack": "rack", "client_instance_id": "instance", "subscription_id": "subscription",
     "process_id": "process", "url": "worker", "leader_url": "worker",
 }  # fmt: skip
 """Kinds of entities by field name, for fields without an entity type in the schema."""
+COUNTED_KINDS: Final = frozenset((SESSION, "member"))
+"""Kinds of entities of which a side has as many as it has consumers."""
 BROKER_FIELDS: Final = frozenset(("leader_id", "replica_nodes", "isr_nodes", "offline_replicas", "controller_id"))
 _POSITION_NAME: Final = re.compile(
     r"(^|_)(offset|offsets|epoch|sequence|high_watermark|generation_id|generation_id_or_member_epoch|timestamp"

@@ -17,6 +17,7 @@ FieldKey = tuple[str, str, str]
 """API, part and path."""
 _SUBSCRIPTION: Final = "protocols.metadata."
 _BATCHES: Final = "topic_data.partition_data.records."
+INSTANCE: Final[FieldKey] = ("JoinGroup", "request", "group_instance_id")
 PROTOCOLS: Final[FieldKey] = ("JoinGroup", "request", "protocols")
 CONSEQUENCES: Final[dict[FieldKey, tuple[FieldKey, ...]]] = {
     ("Fetch", "request", "session_id"): (
@@ -61,6 +62,15 @@ CONSEQUENCES: Final[dict[FieldKey, tuple[FieldKey, ...]]] = {
     ("OffsetCommit", "request", "topics.partitions.committed_leader_epoch"): (
         ("OffsetFetch", "response", "topics.partitions.committed_leader_epoch"),
     ),
+    INSTANCE: (
+        *(
+            (api, "request", "group_instance_id")
+            for api in ("SyncGroup", "Heartbeat", "OffsetCommit", "TxnOffsetCommit")
+        ),
+        ("JoinGroup", "response", "members.group_instance_id"),
+        ("LeaveGroup", "request", "members.group_instance_id"),
+        ("LeaveGroup", "response", "members.group_instance_id"),
+    ),
     ("OffsetFetch", "request", "topics"): (("OffsetFetch", "request", "topics.partition_indexes"),),
     ("OffsetFetch", "request", "member_epoch"): (("OffsetFetch", "request", "member_id"),),
     ("ListOffsets", "request", "topics.partitions.timestamp"): (
@@ -85,15 +95,20 @@ CONSEQUENCES: Final[dict[FieldKey, tuple[FieldKey, ...]]] = {
 aborted transactions only for READ_COMMITTED (KIP-98), where only idempotent producers have an id; the version of
 Produce says which magic batches have, and later ones have more attributes (KIP-32, KIP-98); a later subscription has
 more fields (KIP-429, KIP-792, KIP-881); a broker hides features that an old client could not read (KIP-1022), and
-sends a message for success only in the versions that look up a single coordinator; it returns what was committed,
-and answers what was asked."""
+sends a message for success only in the versions that look up a single coordinator; a static member has its name in
+all requests of its group (KIP-345); a broker returns what was committed, and answers what was asked."""
 _NUMBER: Final = re.compile(r"\d+")
 CLASSIC_GROUP: Final = frozenset(("JoinGroup", "SyncGroup", "Heartbeat", "LeaveGroup"))
+COMMIT: Final[FieldKey] = ("OffsetCommit", "", "")
+FIND_COORDINATOR: Final[FieldKey] = ("FindCoordinator", "", "")
+COMMITTED: Final[tuple[FieldKey, ...]] = tuple(
+    ("OffsetFetch", "response", f"topics.partitions.{name}") for name in ("committed_offset", "committed_leader_epoch")
+)
+"""What a broker returns of what was committed."""
 FETCHED_OFFSETS: Final[frozenset[FieldKey]] = frozenset((
     ("OffsetFetch", "", ""),
     *(("OffsetFetch", "request", name) for name in ("member_id", "member_epoch")),
-    *(("OffsetFetch", "response", f"topics.partitions.{name}") for name in ("committed_offset",
-                                                                            "committed_leader_epoch")),
+    *COMMITTED,
 ))  # fmt: skip
 """What depends on the group protocol: a member of KIP-848 fetches offsets with its epoch, after other assignments."""
 WAIT: Final[FieldKey] = ("Fetch", "request", "max_wait_ms")
@@ -103,6 +118,14 @@ USER_DATA: Final[tuple[FieldKey, ...]] = (
 )
 MEMBER_ID: Final[FieldKey] = ("JoinGroup", "request", "member_id")
 JOIN: Final[FieldKey] = ("JoinGroup", "", "")
+SAID_AGAIN: Final[tuple[FieldKey, ...]] = (
+    *(("JoinGroup", "request", _SUBSCRIPTION + name) for name in ("generation_id", "owned_partitions",
+                                                                  "user_data.generation")),
+    ("JoinGroup", "request", "reason"),
+)  # fmt: skip
+"""What a member says only when it joins again, or otherwise then (KIP-429, KIP-792, KIP-800)."""
+LEAVE: Final[FieldKey] = ("LeaveGroup", "", "")
+SKIPS: Final[FieldKey] = ("JoinGroup", "response", "skip_assignment")
 RECORDS: Final[FieldKey] = ("Produce", "request", "topic_data.partition_data.records")
 PARTITIONS: Final[tuple[FieldKey, ...]] = (
     ("Produce", "request", "topic_data.partition_data"), ("Produce", "response", "responses.partition_responses"),
@@ -205,7 +228,57 @@ def _cause(entry: DiffEntry, entries: dict[FieldKey, DiffEntry]) -> FieldKey | N
     connections = entries.get(CONNECTIONS)
     if field == (entry.api, "", "") and connections is not None and _is_once_a_connection(entry, connections):
         return CONNECTIONS
-    return _group_protocol(entry, entries) or _cause_if_alike(entry, entries)
+    return _cause_in_group(entry, entries) or _cause_if_alike(entry, entries)
+
+
+def _cause_in_group(entry: DiffEntry, entries: dict[FieldKey, DiffEntry]) -> FieldKey | None:
+    """Return what another way of being in a group changes with an entry."""
+    if _is_of_static_member(entry, entries.get(INSTANCE)):
+        return INSTANCE
+    if _is_of_lost_commits(entry, entries.get(COMMIT)):
+        return COMMIT
+    if _is_of_joins(entry, entries.get(JOIN)):
+        return JOIN
+    return _group_protocol(entry, entries)
+
+
+def _is_of_joins(entry: DiffEntry, join: DiffEntry | None) -> bool:
+    """Return whether an entry follows from one side joining its group more often: that side looks up its offsets after
+    each, and says what it had before, besides what both say."""
+    if join is None or join.reason is not DiffReason.COUNT:
+        return False
+    a_joins = join.count_a > join.count_b
+    if _field(entry) == ("OffsetFetch", "", ""):
+        return entry.reason is DiffReason.COUNT and (entry.count_a > entry.count_b) == a_joins
+    more, less = (entry.a, entry.b) if a_joins else (entry.b, entry.a)
+    return _field(entry) in SAID_AGAIN and has_all_values(more, less)
+
+
+def _is_of_static_member(entry: DiffEntry, instance: DiffEntry | None) -> bool:
+    """Return whether an entry follows from static membership: no coordinator demands another id of a static member,
+    which begins without one after each restart, and does not leave its group (KIP-345); its leader need not assign
+    anew (KIP-814)."""
+    if instance is None or (instance.a == "null") == (instance.b == "null"):
+        return False
+    static, other = (entry.b, entry.a) if instance.a == "null" else (entry.a, entry.b)
+    field = _field(entry)
+    if field == MEMBER_ID:
+        return "empty" in static.split(", ") and "empty" not in other.split(", ")
+    if field == SKIPS:
+        return "true" in static.split(", ") and "true" not in other.split(", ")
+    is_refused = field == JOIN and entry.subject.endswith(MEMBER_ID_REQUIRED)
+    return (is_refused or field == LEAVE) and entry.reason is DiffReason.ONE_SIDE and static == "0"
+
+
+def _is_of_lost_commits(entry: DiffEntry, commits: DiffEntry | None) -> bool:
+    """Return whether an entry follows from commits that the broker closed on: the side that loses them finds no
+    committed offsets, and looks for the coordinator again after each."""
+    if commits is None or commits.reason is not DiffReason.UNANSWERED:
+        return False
+    a_loses = commits.count_a > commits.count_b
+    if _field(entry) == FIND_COORDINATOR:
+        return entry.reason in (DiffReason.COUNT, DiffReason.RATE) and (entry.count_a > entry.count_b) == a_loses
+    return _field(entry) in COMMITTED and (entry.a if a_loses else entry.b).startswith("-1")
 
 
 def _group_protocol(entry: DiffEntry, entries: dict[FieldKey, DiffEntry]) -> FieldKey | None:
@@ -298,8 +371,12 @@ def _join_covered(entries: Iterable[DiffEntry]) -> list[DiffEntry]:
 def _covers(one: DiffEntry, other: DiffEntry) -> bool:
     if not one.part or (_field(one), one.reason, one.explanation) != (_field(other), other.reason, other.explanation):
         return False
-    pairs = ((one.a, other.a), (one.b, other.b))
-    return all(set(less.split(", ")) <= set(more.split(", ")) for more, less in pairs)
+    return has_all_values(one.a, other.a) and has_all_values(one.b, other.b)
+
+
+def has_all_values(more: str, less: str) -> bool:
+    """Return whether a list of values, as an entry has it, has all of another one."""
+    return set(less.split(", ")) <= set(more.split(", "))
 
 
 def join_entries(one: DiffEntry, other: DiffEntry) -> DiffEntry:

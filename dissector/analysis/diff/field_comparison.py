@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Final, NamedTuple
 
-from dissector.analysis.diff.compared_values import ComparedValue, EntityName
+from dissector.analysis.diff.compared_values import COUNTED_KINDS, POSITION, SESSION, ComparedValue, EntityName
 from dissector.analysis.diff.formatting import format_path, format_value, format_values
 from dissector.analysis.diff.key_profile import KeyProfile
 from dissector.analysis.diff.matching_keys import GROUP_PROTOCOLS
@@ -25,6 +25,7 @@ from dissector.analysis.diff.message_leaves import (
     WITHOUT_SESSION,
     ElementLabel,
     LeafPath,
+    PathStep,
     default_of,
     path_without_labels,
     time_set,
@@ -51,14 +52,19 @@ UNTIL: Final = " up to "
 """In a range of versions, before the last one that has a field."""
 ABOUT_LIMITS: Final = TIMES_LEFT | BYTE_LIMITS
 """Fields that some clients send with a little less, or a little more, than what is set."""
-SESSION: Final = "fetch session"
-COUNTED: Final = frozenset((SESSION, "member"))
-"""Kinds of entities of which a side has as many as it has consumers."""
 GROUP_APIS: Final = ("JoinGroup", "SyncGroup", *GROUP_PROTOCOLS)
 SHARES: Final = frozenset(
     ("assigned_partitions", "owned_partitions", "topic_partitions", "active_tasks", "standby_tasks", "warmup_tasks")
 )
 """What says which partitions a member of a group has, in assignments and in heartbeats."""
+COMES_WITH_TIME: Final[dict[tuple[str, str], frozenset[ComparedValue]]] = {
+    ("FetchRequest", "forgotten_topics_data"): frozenset((NOT_EMPTY,)),
+    **dict.fromkeys(
+        (("OffsetFetchResponse", f"{above}topics.partitions.{name}") for above in ("", "groups.")
+         for name in ("committed_offset", "committed_leader_epoch")), frozenset((POSITION,))
+    ),
+}  # fmt: skip
+"""By body and path: values that a field can have later, and not at first."""
 EMPTY_VALUES: Final[frozenset[ComparedValue]] = frozenset((None, "", EMPTY))
 """What a broker responds for "nothing": which of them depends on the version."""
 
@@ -155,6 +161,8 @@ class _PartComparison:
             return
         if _differ_in_number(values_a, values_b) or _is_share(self._body, path):
             return
+        if _differ_by_time(self._body, path, values_a, values_b):
+            return
         if NOT_EMPTY in values_a & values_b and path_without_labels(path) == ASSIGNED.get(self._body):
             return
         reason, explanation = DiffReason.VALUE, ""
@@ -172,8 +180,9 @@ class _PartComparison:
         elif self._part == "request" and default is not None and (values_a == {default}) != (values_b == {default}):
             reason = DiffReason.DEFAULT
             explanation = f"{'{a}' if values_a == {default} else '{b}'} has the schema's default"
-        both = Counter({value: a.values[value] + b.values[value] for value in values_a & values_b})
-        text_a, text_b = (self._text(path, field, side, both) for side, field in enumerate((a, b)))
+        text_a, text_b = (
+            self._text(path, field, side, other.values) for side, (field, other) in enumerate(((a, b), (b, a)))
+        )
         yield self._difference(path, reason, text_a, text_b, explanation, a, b)
 
     def _one_side_has_null(self, field: Field) -> bool:
@@ -181,10 +190,9 @@ class _PartComparison:
         a, b = (any(map(field.nullable_versions.contains, side.versions)) for side in self._sides)
         return a != b
 
-    def _text(self, path: LeafPath, field: FieldOnSide, side: int, both: Counter[ComparedValue] = NO_VALUES) -> str:
-        """Return the values of a side, with the names that it has itself: those that both sides have come first, and in
-        the same order."""
-        counts = {value: FIRST + both[value] if value in both else count for value, count in field.values.items()}
+    def _text(self, path: LeafPath, field: FieldOnSide, side: int, other: Counter[ComparedValue] = NO_VALUES) -> str:
+        """Return the values of a side, with the names that it has itself."""
+        counts = common_first(field.values, other)
         own = Counter({self._names.own(side, value): count for value, count in counts.items()})
         return format_values(self._body, own, path_without_labels(path))
 
@@ -199,6 +207,8 @@ class _PartComparison:
         above = next((other.fields[path[:n]] for n in range(depth - 1, 0, -1) if path[:n] in other.fields), None)
         if above is not None and isinstance(path[depth - 1], ElementLabel) and NOT_EMPTY not in above.values:
             return  # the array itself is reported: it never has elements on the other side
+        if _is_one_of_many(path[depth - 1], NO_VALUES if above is None else above.values):
+            return
         field = mine.fields[path]
         own_path = field.path[: len(field.path) - (len(path) - depth)]
         schema = field_at(self._body, own_path)
@@ -236,12 +246,30 @@ class _PartComparison:
         return KeyDifference(self._part, path, reason, a, b, counts[0], counts[1], explanation, rows[0], rows[1])
 
 
+def common_first(mine: Counter[ComparedValue], other: Counter[ComparedValue]) -> Counter[ComparedValue]:
+    """Return the values of a side with counts by which those that both sides have come first, and in the same order."""
+    return Counter({value: FIRST + count + other[value] if value in other else count for value, count in mine.items()})
+
+
 def _differ_in_number(a: Set[ComparedValue], b: Set[ComparedValue]) -> bool:
     """Return whether one side has more fetch sessions than the other, or more members, and else the same."""
     kinds = [{value.kind for value in side if isinstance(value, EntityName)} for side in (a ^ b, a, b)]
     has_other_values = any(not isinstance(value, EntityName) for value in a ^ b)
     is_less = a < b or b < a or kinds[0] <= {SESSION}
-    return not has_other_values and is_less and kinds[0] <= COUNTED & kinds[1] & kinds[2]
+    return not has_other_values and is_less and kinds[0] <= COUNTED_KINDS & kinds[1] & kinds[2]
+
+
+def _differ_by_time(body: str, path: LeafPath, a: Set[ComparedValue], b: Set[ComparedValue]) -> bool:
+    """Return whether one side alone has, besides what both have, what comes with time: a session forgets partitions
+    that its consumer no longer reads, and a second lookup finds the offset that was committed after the first one."""
+    return bool(a & b) and a ^ b <= COMES_WITH_TIME.get((body, path_without_labels(path)), frozenset())
+
+
+def _is_one_of_many(step: PathStep, array: Counter[ComparedValue]) -> bool:
+    """Return whether a step is to a member of a group, and the other side's array has some, too: how many is not
+    compared."""
+    value = step.value if isinstance(step, ElementLabel) else None
+    return isinstance(value, EntityName) and value.kind in COUNTED_KINDS and NOT_EMPTY in array
 
 
 def _is_share(body: str, path: LeafPath) -> bool:

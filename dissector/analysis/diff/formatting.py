@@ -10,7 +10,6 @@ from dissector.core.text import duration
 from dissector.protocol.schema.enums import enum_of, name_of
 
 MAX_LISTED: Final = 4
-MAX_TEXT: Final = 60
 POSITIONS: Final = {
     "epoch": "an epoch",
     "offset": "an offset",
@@ -22,7 +21,7 @@ POSITIONS: Final = {
 
 
 def format_value(value: ComparedValue) -> str:
-    """Return one value as text."""
+    """Return one value as text: whole, as texts can differ at their ends. `compared_value` bounds its length."""
     if isinstance(value, EntityName):
         return f"{value.kind} {value.text}" if value.text.startswith("#") else value.text
     if isinstance(value, Placeholder):
@@ -33,8 +32,7 @@ def format_value(value: ComparedValue) -> str:
         return value.hex() or "empty"
     if value == "":
         return "empty"
-    text = str(value)
-    return text if len(text) <= MAX_TEXT else text[:MAX_TEXT] + "…"
+    return str(value)
 
 
 def format_values(body: str, values: Counter[ComparedValue], path: str) -> str:

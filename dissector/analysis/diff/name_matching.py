@@ -15,7 +15,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence, Set
 from typing import Final, NamedTuple
 
-from dissector.analysis.diff.compared_values import ComparedValue, EntityName, Placeholder
+from dissector.analysis.diff.compared_values import COUNTED_KINDS, ComparedValue, EntityName, Placeholder
 from dissector.analysis.diff.matching_keys import MatchingKey
 from dissector.analysis.diff.message_leaves import UNLABELED, ElementLabel, LeafPath
 from dissector.analysis.diff.name_uses import SEEN_KINDS, NameUses, Tier, Use, holds_partitions, is_partition_label
@@ -124,7 +124,7 @@ class NameMatching:
     def _text_pattern(texts: dict[EntityName, EntityName]) -> tuple[re.Pattern[str], dict[str, str]]:
         """Return a pattern for names in texts, longer ones first, and their replacements."""
         replacements = {
-            name.text: f"{name.kind} {common.text}"
+            name.text: f"a {name.kind}" if name.kind in COUNTED_KINDS else f"{name.kind} {common.text}"
             for kind in KINDS_IN_TEXTS
             for name, common in texts.items()
             if name.kind == kind and name.text

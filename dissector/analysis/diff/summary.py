@@ -3,7 +3,7 @@
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import groupby
+from itertools import groupby, takewhile
 from typing import Final
 
 from dissector.analysis.diff.field_comparison import ELEMENTS
@@ -77,7 +77,7 @@ def _brief(entry: DiffEntry) -> str:
         name = title or " ".join(filter(None, (entry.api, entry.subject)))
     if not entry.part and entry.reason is DiffReason.ONE_SIDE:
         return f"{name} only in {'B' if entry.row_a is None else 'A'}"
-    a, b = _value(entry.a), _value(entry.b)
+    a, b = _values(entry.a, entry.b)
     if entry.explanation.startswith(ELEMENTS):
         texts = ", ".join(f"{text} only in {side}" for text, side in ((a, "A"), (b, "B")) if text)
         return texts if title else f"{texts} ({name})"
@@ -88,7 +88,18 @@ def _brief(entry: DiffEntry) -> str:
     return f"{name} {a} vs {b}" if a and b else f"{name} {a or b} only in {'A' if a else 'B'}"
 
 
-def _value(text: str) -> str:
-    """Return a value in brief: of a number with a name, the name."""
-    text = _ENUM.sub(r"\1", text)
+def _values(a: str, b: str) -> list[str]:
+    """Return the values of both sides in brief: of a number with a name, the name; of several, those that one side
+    alone has, if both have such; of texts that begin alike and are too long, what follows."""
+    sides = [_ENUM.sub(r"\1", text).split(", ") for text in (a, b)]
+    alone = [[text for text in mine if text not in other] for mine, other in (sides, sides[::-1])]
+    texts = [", ".join(side) for side in (alone if all(alone) else sides)]
+    if texts[0] != texts[1] and _cut(texts[0]) == _cut(texts[1]):
+        words = [text.split() for text in texts]
+        alike = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(*words, strict=False)))
+        texts = [" ".join(("…", *each[alike:])) if alike else text for each, text in zip(words, texts, strict=True)]
+    return [_cut(text) for text in texts]
+
+
+def _cut(text: str) -> str:
     return text if len(text) <= MAX_VALUE else f"{text[: MAX_VALUE - 1]}…"

@@ -12,7 +12,7 @@ from dissector.analysis.diff.name_matching import NameMatching
 from dissector.analysis.diff.name_uses import NameUses
 from dissector.analysis.diff.statistical_comparison import compare_batching
 from tests.analysis.diff.editing import Lines, bundled, compared, edited, entry_texts, lines_of, of, only
-from tests.conftest import costly
+from tests.conftest import PCAPS, costly
 
 JAVA = bundled("compare-java-1")
 LIBRDKAFKA = bundled("compare-librdkafka-1")
@@ -280,3 +280,21 @@ def test_an_epoch_without_a_producer_id_is_a_difference_and_the_sequence_follows
     [entry] = [each for each in _of_clients("kafkajs", "rskafka") if each.path.endswith("producer_epoch")]
     assert (entry.a, entry.b) == ("an epoch", "-1 NO_PRODUCER_EPOCH")
     assert "base_sequence" in entry.explanation
+
+
+def test_what_follows_from_static_membership_is_part_of_it() -> None:
+    """Three consumers are restarted one after the other: static ones join without an id, and do not leave (KIP-345)."""
+    dynamic, static = (str(PCAPS / "groups" / f"rolling-restart{name}.pcapng.gz") for name in ("", "-static"))
+    for sides in ((dynamic, static), (static, dynamic)):
+        found = compared(*sides).entries
+        [named] = [each for each in found if (each.api, each.path) == ("JoinGroup", "group_instance_id")]
+        assert "LeaveGroup requests" in named.explanation
+        assert not [each for each in found if each.api == "LeaveGroup" or each.path == "member_id"]
+        assert not [each for each in found if each.subject.endswith("with MEMBER_ID_REQUIRED")]
+
+
+def test_how_many_members_a_leader_sees_is_no_difference() -> None:
+    """Six of them, with those before the restart, and three that keep their names."""
+    paths = (str(PCAPS / "groups" / f"rolling-restart{name}.pcapng.gz") for name in ("", "-static"))
+    found = {(each.api, each.path) for each in compared(*paths).entries}
+    assert not {("JoinGroup", "members"), ("SyncGroup", "assignments")} & found

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from dissector.analysis.diff import DiffEntry, DiffReason, DiffSide, diff
+from dissector.analysis.diff.consequences import has_all_values
 from dissector.analysis.diff.field_comparison import ELEMENTS
 from dissector.analysis.diff.formatting import name_sides
 from dissector.analysis.diff.ranking import area_of
@@ -85,7 +86,20 @@ def changes(upgrade: Upgrade) -> dict[Change, list[tuple[str, DiffEntry]]]:
                 texts = ("", "") if entry.reason in NUMBERS else (entry.a, entry.b)
                 change = Change(area_of(entry).value, subject, *texts)
                 found.setdefault(change, []).append((scenario, entry))
-    return found
+    return _joined(found)
+
+
+def _joined(found: dict[Change, list[tuple[str, DiffEntry]]]) -> dict[Change, list[tuple[str, DiffEntry]]]:
+    """Join the changes of a field whose values a scenario with more of them has as well: what each says is the same."""
+    out: dict[Change, list[tuple[str, DiffEntry]]] = {}
+    for change, entries in sorted(found.items(), key=lambda each: -len(each[0].older) - len(each[0].newer)):
+        same = next((more for more in out if _covers(more, change)), change)
+        out.setdefault(same, []).extend(entries)
+    return out
+
+
+def _covers(one: Change, other: Change) -> bool:
+    return one[:2] == other[:2] and has_all_values(one.older, other.older) and has_all_values(one.newer, other.newer)
 
 
 def markdown(chosen: Iterable[Upgrade]) -> str:
