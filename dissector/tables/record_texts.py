@@ -78,6 +78,7 @@ def _written(fields: Sequence[bytes]) -> list[bytes | memoryview]:
         programs = np.tile(np.array(_program().addresses, np.uint64), (len(places), 1))
         sections = None if plain is None else plain.sections()
         written = messages.write(frames, np.zeros(len(places), np.int64), programs, _NO_TOPICS, 0, sections)
+        written.outcomes[written.holes["row"]] = Outcome.CAREFUL  # such as message sets: their text is not whole
         text = messages.text.data
         for place, start, end, outcome in zip(
             places.tolist(), written.starts.tolist(), written.ends.tolist(), written.outcomes.tolist(), strict=True

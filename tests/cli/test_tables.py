@@ -137,3 +137,23 @@ def test_settings_are_names_and_values() -> None:
     assert not THIS_MACHINE.is_set
     with pytest.raises(UsageError, match="not NAME=VALUE"):
         Cluster(conf=["a"])
+
+
+def test_problems_of_a_run_are_told_once(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    """And those of one capture beside it; a run of one capture has its own only."""
+    pytest.importorskip("deltalake", reason="NOT TESTED with deltalake: it is not installed")
+    from dissector.cli import table_upkeep
+    from dissector.cli.formats import StatsFormat
+    from dissector.tables.snapshot import Snapshot
+
+    of_run, own = {"message": "keys are missing"}, {"message": "cut"}
+    plain = {"capture": "c", "begin_ns": 0, "bytes": 1, "packets": 1, "options": ""}
+    rows = [
+        plain | {"path": path, "epoch": epoch, "problems": problems}
+        for path, epoch, problems in (("a", 1, [of_run]), ("b", 1, [of_run, own]), ("c", 2, [own]), ("d", 3, None))
+    ]
+    monkeypatch.setattr(table_upkeep, "_seen", lambda _: Snapshot(rows, {}, {}))
+    assert table_upkeep.list_captures("tables", StatsFormat.TEXT) == 0
+    told = capsys.readouterr()
+    assert [line.split("  ")[-1] for line in told.out.splitlines()] == ["a", "1 problem", "1 problem", "d"]
+    assert told.err == "of 2 captures that were read together: keys are missing\n"
