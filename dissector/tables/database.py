@@ -21,9 +21,9 @@ from dissector.tables.sql import Row, rows_of_files
 if TYPE_CHECKING:
     from pyarrow.dataset import Dataset
 
-ROWS_PER_BATCH: Final = 1 << 14
+ROWS_PER_BATCH: Final = 1 << 13
 """Rows without bodies that are in memory together."""
-MEMORY: Final = "512MB"
+MEMORY: Final = "384MB"
 THREADS: Final = 4
 """At most: each holds rows of its own."""
 

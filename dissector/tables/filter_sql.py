@@ -30,6 +30,7 @@ from dissector.tables.sql import PushedFilter, any_of, text
 
 MAX_PATHS: Final = 24
 """Maximum field paths that are tested in columns. With more, only their APIs are."""
+_NO_ERROR: Final = 0
 _TOP: Final = (1 << 63) - 1
 _IS_EXCHANGE: Final = "kind = 'exchange'"
 _IS_INFERRED: Final = "api_key IS NULL"
@@ -152,7 +153,9 @@ class _Translator:
             if not keys:
                 continue
             tests = [f"api_key IN ({', '.join(map(str, keys))})", f"{side}_size IS NOT NULL"]
-            if isinstance(predicate, OneOf) and all(_is_plain(word) for word in predicate.wanted):
+            if condition.field.name == "error" and not (predicate is not None and predicate(_NO_ERROR)):
+                tests.append("len(errors) > 0")
+            elif isinstance(predicate, OneOf) and all(_is_plain(word) for word in predicate.wanted):
                 words = (text(f'"{word}"') for word in sorted(map(str, predicate.wanted)))
                 tests.append(_any([f"contains({side}, {word})" for word in words]))
             sides.append(_all(tests))
