@@ -8,7 +8,7 @@ from dissector.cli import completing
 from dissector.cli.command import command, examples
 from dissector.cli.errors import UsageError
 from dissector.cli.formats import DiffFormat, RuleFormat
-from dissector.cli.options import CaptureOptions, Cluster
+from dissector.cli.options import CaptureOptions
 from dissector.cli.screen import takes_screen
 
 comparing_commands = typer.Typer()
@@ -81,7 +81,6 @@ def diff(
         str | None, typer.Option(metavar="NAMES", help="With --baseline, ignore these: PushTelemetry,compression.")
     ] = None,
     options: CaptureOptions,
-    cluster: Cluster,
 ) -> int:
     """Compare two clients side by side, or more in a matrix. Exit code 0 if they do the same, 1 if they differ.
 
@@ -106,7 +105,7 @@ def diff(
         from dissector.cli.screen import run_diff, run_matrix
 
         shown = Screens(run_diff, run_matrix)
-    return run(files, shown, (a, b), match or [], (client_a, client_b), options=options, cluster=cluster)
+    return run(files, shown, (a, b), match or [], (client_a, client_b), options=options)
 
 
 @command(

@@ -16,7 +16,7 @@ from dissector.analysis.report_blocks import ReportBlock
 from dissector.capture_session import Capture
 from dissector.cli.errors import BAD_INPUT, NEGATIVE, UsageError, print_error
 from dissector.cli.formats import DiffFormat
-from dissector.cli.options import CaptureOptions, Cluster, parse_filter
+from dissector.cli.options import CaptureOptions, parse_filter
 from dissector.cli.render.progress import read_with_progress
 from dissector.cli.show import read_rows
 from dissector.cli.table_captures import open_sides, side_of_tables
@@ -49,7 +49,6 @@ def compare(
     clients: tuple[str | None, str | None],
     *,
     options: CaptureOptions,
-    cluster: Cluster,
 ) -> int:
     """Compare and print, or show on the screen; return the exit code: 0 for the same, 1 for different, 2 if there is
     nothing to compare.
@@ -60,8 +59,8 @@ def compare(
     tables = [side_of_tables(each) for each in files]
     if any(tables) or any(map(is_folder, files)):
         has_options = any(filters) or any(clients) or bool(matches) or options.is_set
-        return _compare_tables(files, tables, form, cluster, has_options=has_options)
-    are_tables(files, cluster)
+        return _compare_tables(files, tables, form, has_options=has_options)
+    are_tables(files)
     _check_usage(len(files), filters, clients, matches)
     row_filters = [parse_filter(text, option, options) for text, option in zip(filters, ("--a", "--b"), strict=True)]
     with infrequent_collection(), ExitStack() as stack:
@@ -113,7 +112,7 @@ def _check_usage(
 
 
 def _compare_tables(
-    files: Sequence[str], tables: Sequence[tuple[str, str] | None], form: DiffFormat | Screens, cluster: Cluster, *,
+    files: Sequence[str], tables: Sequence[tuple[str, str] | None], form: DiffFormat | Screens, *,
     has_options: bool,
 ) -> int:  # fmt: skip
     """Print the matrix of sides in tables, however large they are."""
@@ -121,7 +120,7 @@ def _compare_tables(
     if len(sides) < len(files) or len(files) < 2 or has_options:
         raise UsageError("with tables, name two or more sides as TABLES:NAME, a client id or a capture, and no options")
     print(MATRIX_ONLY, file=sys.stderr)
-    with infrequent_collection(), open_sides(sides, cluster) as found, ExitStack() as stack:
+    with infrequent_collection(), open_sides(sides) as found, ExitStack() as stack:
         captures = [stack.enter_context(Capture([each.path], ports=each.ports, topics=each.topics)) for each in found]
         for capture in captures:
             read_with_progress(capture)

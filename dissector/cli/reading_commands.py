@@ -7,7 +7,7 @@ import typer
 from dissector.cli import completing
 from dissector.cli.command import CaptureFiles, Fields, Files, Limit, RowFilter, command, examples
 from dissector.cli.formats import Format, RecordsFormat, StatsFormat
-from dissector.cli.options import CaptureOptions, Cluster, CsvOptions
+from dissector.cli.options import CaptureOptions, CsvOptions
 from dissector.cli.screen import takes_screen
 
 reading_commands = typer.Typer()
@@ -28,19 +28,18 @@ def open_files(
     *,
     filter: RowFilter = None,
     options: CaptureOptions,
-    cluster: Cluster,
 ) -> int:
     """Open captures or tables in the terminal UI. Without a terminal, print their rows."""
     if not takes_screen(files):
-        return show(files, filter=filter, csv=CsvOptions(), options=options, cluster=cluster)
+        return show(files, filter=filter, csv=CsvOptions(), options=options)
     from dissector.cli.options import parse_filter
     from dissector.cli.screen import run
     from dissector.cli.tables import are_tables
 
-    if are_tables(files, cluster, options):
+    if are_tables(files, options):
         from dissector.cli.table_captures import show_on_screen
 
-        return show_on_screen(files[0], cluster, filter, lambda it: run([it.path], ports=it.ports, topics=it.topics))
+        return show_on_screen(files[0], filter, lambda it: run([it.path], ports=it.ports, topics=it.topics))
     parse_filter(filter, options=options)  # an invalid one is an error before the screen opens
     return run(
         files, options.response_to, ports=options.ports, decode_as=options.choices, key_logs=options.key_logs,
@@ -86,12 +85,11 @@ def show(
     limit: Limit = None,
     csv: CsvOptions,
     options: CaptureOptions,
-    cluster: Cluster,
 ) -> int:
     """Print the exchanges of captures or tables."""
     from dissector.cli.show import show as run
 
-    return run(files, form, limit, fields, filter, csv=csv, options=options, cluster=cluster)
+    return run(files, form, limit, fields, filter, csv=csv, options=options)
 
 
 @command(
@@ -175,7 +173,6 @@ def stats(
         ),
     ] = False,
     options: CaptureOptions,
-    cluster: Cluster,
 ) -> int:
     """Print counts, bytes, errors and latencies, by any row field.
 
@@ -183,7 +180,7 @@ def stats(
     """
     from dissector.cli.stats import stats as run
 
-    return run(files, by, form, filter, plot=plot, connections=connections, options=options, cluster=cluster)
+    return run(files, by, form, filter, plot=plot, connections=connections, options=options)
 
 
 @command(

@@ -15,9 +15,7 @@ from dissector.cli.formats import Format
 from dissector.cli.options import (
     NO_OPTIONS,
     PLAIN_CSV,
-    THIS_MACHINE,
     CaptureOptions,
-    Cluster,
     CsvOptions,
     no_match_message,
     parse_filter,
@@ -45,13 +43,12 @@ def show(
     *,
     csv: CsvOptions = PLAIN_CSV,
     options: CaptureOptions = NO_OPTIONS,
-    cluster: Cluster = THIS_MACHINE,
 ) -> int:
     """Print rows; return the exit code: 0, or 1 if there is no Kafka or no row matches the filter."""
     printing = RowRenderer.of(form, fields, escape_formulas=csv.escape_formulas)
     row_filter = parse_filter(filter, options=options)
-    if are_tables(files, cluster, options):
-        return show_tables(files[0], cluster, printing, limit, row_filter)
+    if are_tables(files, options):
+        return show_tables(files[0], printing, limit, row_filter)
     with infrequent_collection(), options.open(files) as capture:
         try:
             if capture.pipeline.grows:

@@ -10,6 +10,7 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING, Final
 
 from dissector.capture import CaptureError
+from dissector.cli.errors import print_error
 from dissector.cli.options import Cluster
 
 if TYPE_CHECKING:
@@ -27,7 +28,11 @@ class StageProgress:
         self._task = bar.add_task(first, total=None) if bar is not None else None
 
     def __call__(self, stage: str, done: int, total: int) -> None:
-        if self._bar is not None and self._task is not None:
+        from dissector.pipeline.ingest import NO_EXECUTORS
+
+        if stage == NO_EXECUTORS:
+            print_error(stage)
+        elif self._bar is not None and self._task is not None:
             self._bar.update(self._task, description=stage, completed=done, total=total or None)
 
     def stop(self) -> None:
@@ -44,11 +49,8 @@ def require_spark() -> None:
 
 
 @contextmanager
-def spark_session(
-    cluster: Cluster, about: str = "", *, is_for_python: bool = False
-) -> "Iterator[tuple[SparkSession, StageProgress]]":
-    """Start a Spark session with a progress bar. Raises `CaptureError` if Spark can't start, and for a job that fails;
-    then the message names what the session is `about`."""
+def spark_session(cluster: Cluster, *, is_for_python: bool = False) -> "Iterator[tuple[SparkSession, StageProgress]]":
+    """Start a Spark session with a progress bar. Raises `CaptureError` if Spark can't start, or a job fails."""
     require_spark()
     from dissector.pipeline.spark_session import JobError, NoSparkError, session
 
@@ -60,10 +62,8 @@ def spark_session(
             ) as spark,
         ):
             yield spark, bar
-    except NoSparkError as error:
+    except (NoSparkError, JobError) as error:
         raise CaptureError(str(error)) from None
-    except JobError as error:
-        raise CaptureError(f"{about}: {error}" if about else str(error)) from None
 
 
 @contextmanager

@@ -27,7 +27,7 @@ from dissector.analysis.stats.statistics_pass import ROWS_PER_STEP, StatisticsPa
 from dissector.capture_session import Capture
 from dissector.cli.errors import NEGATIVE, UsageError, print_error
 from dissector.cli.formats import StatsFormat
-from dissector.cli.options import CaptureOptions, Cluster, no_match_message, parse_filter
+from dissector.cli.options import CaptureOptions, no_match_message, parse_filter
 from dissector.cli.render.pages import DIM, NAME, NOTE, print_lines, write_out
 from dissector.cli.render.pages import Line as Styled
 from dissector.cli.render.plots import plots
@@ -85,7 +85,6 @@ def stats(
     plot: bool,
     connections: bool = False,
     options: CaptureOptions,
-    cluster: Cluster,
 ) -> int:
     """Count and print tables, or plots; return the exit code: 0, or 1 if there is no Kafka or no row matches the
     filter."""
@@ -94,10 +93,10 @@ def stats(
         raise UsageError("--plot does not go with --by or --format")
     if connections and (by is not None or plot):
         raise UsageError("--connections does not go with --by or --plot")
-    if are_tables(files, cluster, options):
+    if are_tables(files, options):
         if connections:
             raise UsageError("--connections is for captures: the table connections has those of tables")
-        return _stats_of_tables(files[0], cluster, table, form, row_filter, plot=plot)
+        return _stats_of_tables(files[0], table, form, row_filter, plot=plot)
     with infrequent_collection(), options.open(files) as capture:
         if not read_rows(capture):
             return NEGATIVE
@@ -127,23 +126,21 @@ def stats(
 
 def _stats_of_tables(
     folder: str,
-    cluster: Cluster,
     by: str | RowField | None,
     form: StatsFormat,
     row_filter: "Filter | None",
     *,
     plot: bool,
 ) -> int:
-    with open_tables(folder, cluster) as (tables, bar):
+    with open_tables(folder) as tables:
         from dissector.tables.exchange_statistics import counts_by, over_time, statistics
 
         if isinstance(by, RowField):
-            by_value, rows = counts_by(tables, row_filter, by.name), tables.counted(row_filter)
+            by_value, rows = counts_by(tables, row_filter, by), tables.counted(row_filter)
         else:
             counts = statistics(tables, row_filter, bodies=by in _DECODING)
             rows = sum(counts.kinds.values())
         if not rows:
-            bar.stop()
             print_error(no_rows_message(folder, tables, row_filter))
             return NEGATIVE
         latencies = over_time(tables, row_filter) if plot else None

@@ -3,22 +3,20 @@
 Its connections carry the frames that were kept, or frames encoded from the rows' fields.
 """
 
-import pickle
 from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from dissector.analysis.stats.breakdowns import quoted
 from dissector.capture import CaptureError
 from dissector.cli.errors import NEGATIVE, print_error
-from dissector.cli.options import Cluster, parse_filter
+from dissector.cli.options import parse_filter
 from dissector.cli.tables import NO_FRAMES, is_folder, no_rows_message, open_tables
 from dissector.conversation import End, Packet, Turn, pcapng
 from dissector.conversation.packets import PacketWriter
 from dissector.core.text import counted
-from dissector.exchange.model import Exchange
 
 if TYPE_CHECKING:
     from dissector.filter import Filter
@@ -42,15 +40,14 @@ Screen = Callable[[TableCapture], int]
 """Shows a capture and returns the exit code."""
 
 
-def show_on_screen(folder: str, cluster: Cluster, text: str | None, screen: Screen) -> int:
+def show_on_screen(folder: str, text: str | None, screen: Screen) -> int:
     """Show the matching rows on the screen; return the exit code, 1 if there are none."""
     row_filter = parse_filter(text)
     with TemporaryDirectory() as directory:
-        with open_tables(folder, cluster) as (tables, bar):
+        with open_tables(folder) as tables:
             found = write_capture(tables, row_filter, Path(directory) / (Path(folder).resolve().name or "tables"))
             if not found.rows:
                 is_empty = not tables.counted(row_filter)
-                bar.stop()
                 print_error(no_rows_message(folder, tables, row_filter) if is_empty else f"{folder}: {NO_MESSAGE}")
                 return NEGATIVE
             kept, left = tables.has_frames, tables.counted(row_filter) - found.rows
@@ -71,57 +68,26 @@ def write_capture(tables: "Tables", row_filter: "Filter | None", path: Path) -> 
     def packets() -> Iterator[Packet]:
         nonlocal rows
         writer = PacketWriter()
-        for row in _conversation_rows(tables, row_filter):
+        for row in tables.exchanges(row_filter):
+            if row.is_stored or (row.request is None and row.response is None):
+                continue
             rows += 1
-            messages, topic_names = pickle.loads(row.messages)
-            server, turns = End.parse(row.server), [Turn(*each) for each in messages]
+            server = End.parse(row.fields.server)
             ports.add(server.port)
-            topics.update(topic_names)
-            writer.begin(row.conn, End.parse(row.client), server)
-            yield from writer.packets(turns[0].time_ns)
-            for turn in turns:
-                writer.say(row.conn, turn)
+            sides = [
+                (message, at == 0) for at, message in enumerate((row.request, row.response)) if message is not None
+            ]
+            writer.begin(row.fields.connection, End.parse(row.fields.client), server)
+            yield from writer.packets(sides[0][0].time_ns)
+            for message, from_client in sides:
+                topics.update(message.context.topic_names)
+                missing = message.size - len(message.data)
+                writer.say(row.fields.connection, Turn(message.time_ns, from_client, message.data, missing))
         yield from writer.packets()
 
     with path.open("wb") as file:
         file.writelines(pcapng(packets(), "what kdissect found in tables"))
     return TableCapture(str(path), ports, topics, rows)
-
-
-class _ConversationRow(NamedTuple):
-    """The connection of an exchange, and its messages, pickled."""
-
-    number: int
-    conn: int
-    client: str
-    server: str
-    messages: bytes
-
-
-def _conversation_rows(tables: "Tables", row_filter: "Filter | None") -> Iterator[_ConversationRow]:
-    """Yield the connections and messages of matching exchanges in order."""
-    import pyarrow as pa
-
-    schema = pa.schema(
-        [("number", pa.int64()), ("conn", pa.int64()), ("client", pa.string()), ("server", pa.string()),
-         ("messages", pa.binary())]
-    )  # fmt: skip
-    return map(_ConversationRow._make, tables.converted(row_filter, _pickled_messages, schema))
-
-
-def _pickled_messages(exchanges: Iterator[Exchange]) -> Iterator[tuple[Any, ...]]:
-    """Yield the messages, and the names of the topic ids in them, of exchanges that have a connection."""
-    for exchange in exchanges:
-        row = exchange.fields
-        sides = ((exchange.request, True), (exchange.response, False))
-        messages = [(message, from_client) for message, from_client in sides if message is not None]
-        turns = [
-            (message.time_ns, from_client, message.data, message.size - len(message.data))
-            for message, from_client in messages
-        ]
-        topic_names = {key: name for message, _ in messages for key, name in message.context.topic_names.items()}
-        if turns and not exchange.is_stored:
-            yield row.number, row.connection, row.client, row.server, pickle.dumps((turns, topic_names))
 
 
 def side_of_tables(word: str) -> tuple[str, str] | None:
@@ -131,13 +97,13 @@ def side_of_tables(word: str) -> tuple[str, str] | None:
 
 
 @contextmanager
-def open_sides(named: Sequence[tuple[str, str]], cluster: Cluster) -> Iterator[list[TableCapture]]:
+def open_sides(named: Sequence[tuple[str, str]]) -> Iterator[list[TableCapture]]:
     """Open sides of a comparison, each given as a folder and the name of a capture or a client id in it. Raises
     `CaptureError` for an unknown name."""
     with TemporaryDirectory() as directory:
         found = []
         for number, (folder, name) in enumerate(named):
-            with open_tables(folder, cluster) as (tables, _):
+            with open_tables(folder) as tables:
                 found.append(_side(tables, folder, name, Path(directory) / f"{number}.pcapng"))
         yield found
 

@@ -25,18 +25,35 @@ Row = dict[str, Any]
 def list_captures(folder: str, form: StatsFormat) -> int:
     """Print the captures in the tables; return the exit code, 1 if there are none."""
     rows = _seen(folder).captures
+    of_runs = _problems_of_runs(rows)
     for row in sorted(rows, key=lambda each: (each["begin_ns"], each["path"])):
         if form is StatsFormat.JSON:
             print(json.dumps(row, default=str))
         else:
             when = _time(row["begin_ns"])
-            told = f"  {counted(len(row['problems']), 'problem')}" if row["problems"] else ""
+            own = [each for each in row["problems"] or () if each not in of_runs.get(row["epoch"], ())]
+            told = f"  {counted(len(own), 'problem')}" if own else ""
             with_options = f"  ({row['options']})" if row["options"] else ""
             size = size_words(row["bytes"])
             print(
                 f"{row['capture']}  {when}  {size:>7}  {row['packets']:>11,}  {clean(row['path'])}{with_options}{told}"
             )
+    for epoch, problems in of_runs.items() if form is not StatsFormat.JSON else ():
+        captures = counted(sum(row["epoch"] == epoch for row in rows), "capture")
+        for each in problems:
+            print(f"of {captures} that were read together: {clean(each['message'])}", file=sys.stderr)
     return 0 if rows else NEGATIVE
+
+
+def _problems_of_runs(captures: Sequence[Row]) -> dict[int, list[Row]]:
+    """Return, by epoch, the problems that all captures of a run have, if there are several."""
+    found: dict[int, list[Row]] = {}
+    for epoch in sorted({row["epoch"] for row in captures}):
+        first, *others = [row["problems"] or [] for row in captures if row["epoch"] == epoch]
+        shared = [each for each in first if others and all(each in problems for problems in others)]
+        if shared:
+            found[epoch] = shared
+    return found
 
 
 def forget(folder: str, names: Sequence[str], before: "datetime | None") -> int:

@@ -1,22 +1,17 @@
-"""Folders of tables in place of captures: recognize them, open them, print their rows.
-
-DuckDB reads those of this machine; Spark reads others, and all where a cluster is named.
-"""
+"""Folders of tables in place of captures: recognize them, open them, print their rows."""
 
 import os
 import sys
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import closing, contextmanager
 from importlib.util import find_spec
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from dissector.capture import CaptureError
 from dissector.cli.errors import NEGATIVE, UsageError, print_error
-from dissector.cli.options import NO_OPTIONS, THIS_MACHINE, CaptureOptions, Cluster, no_match_message
+from dissector.cli.options import NO_OPTIONS, CaptureOptions, no_match_message
 from dissector.cli.render.printing import RowRenderer
-from dissector.cli.spark import StageProgress, spark_session
 from dissector.core.text import clean, counted
-from dissector.exchange.model import Exchange
 
 if TYPE_CHECKING:
     from dissector.filter import Filter
@@ -36,19 +31,17 @@ def is_directory(word: str) -> bool:
     return os.path.isdir(word)  # noqa: PTH112  # Path.is_dir raises for long names and missing permission
 
 
-def are_tables(files: Sequence[str], cluster: Cluster = THIS_MACHINE, options: CaptureOptions = NO_OPTIONS) -> bool:
+def are_tables(files: Sequence[str], options: CaptureOptions = NO_OPTIONS) -> bool:
     """Return whether the argument is a folder of tables.
 
-    Raises `CaptureError` for another folder, and `UsageError` for tables beside anything else, for options about
-    captures with tables, and for a cluster without tables.
+    Raises `CaptureError` for another folder, and `UsageError` for tables beside anything else, and for options about
+    captures with tables.
     """
     folders = [each for each in files if is_folder(each)]
     if not folders:
         bare = next((each for each in files if is_directory(each)), None)
         if bare is not None:
             raise CaptureError(f"{bare}: a directory without tables")
-        if cluster.is_set:
-            raise UsageError(f"{files[0]}: --master, --remote, --conf and -v are for tables and ingest only")
         return False
     if len(files) > 1:
         raise UsageError(f"{folders[0]}: name one folder of tables and nothing else")
@@ -61,30 +54,22 @@ def are_tables(files: Sequence[str], cluster: Cluster = THIS_MACHINE, options: C
 
 
 @contextmanager
-def open_tables(folder: str, cluster: Cluster) -> "Iterator[tuple[Tables, StageProgress]]":
-    """Open the tables of a folder, with Spark's progress. Raises `CaptureError`, also if there are no tables."""
+def open_tables(folder: str) -> "Iterator[Tables]":
+    """Open the tables of a folder. Raises `CaptureError`, also if there are no tables."""
     require_tables()
+    import duckdb
+
+    from dissector.tables.database import Database
     from dissector.tables.reader import Tables
     from dissector.tables.snapshot import seen_tables
 
     seen = seen_tables(folder)
-    if not cluster.is_set:
-        import duckdb
-
-        from dissector.tables.duckdb_engine import DuckDb
-
-        try:
-            yield Tables(DuckDb(), folder, seen), StageProgress()
-        except duckdb.Error as error:
-            first, *_ = str(error).splitlines()
-            raise CaptureError(f"{folder}: {first}") from None
-        return
-    with spark_session(cluster, folder) as (spark, bar):
-        from dissector.pipeline.spark_engine import Spark
-        from dissector.pipeline.spark_session import stage
-
-        with stage(spark, "reading tables", bar):
-            yield Tables(Spark(spark), folder, seen), bar
+    try:
+        with closing(Database()) as database:
+            yield Tables(database, seen)
+    except duckdb.Error as error:
+        first, *_ = str(error).splitlines()
+        raise CaptureError(f"{folder}: {first}") from None
 
 
 def require_tables() -> None:
@@ -93,20 +78,19 @@ def require_tables() -> None:
         raise CaptureError(MISSING)
 
 
-def show(folder: str, cluster: Cluster, printing: RowRenderer, limit: int | None, row_filter: "Filter | None") -> int:
+def show(folder: str, printing: RowRenderer, limit: int | None, row_filter: "Filter | None") -> int:
     """Print the matching rows in order; return the exit code: 0, or 1 if there are none."""
-    with open_tables(folder, cluster) as (tables, bar):
+    with open_tables(folder) as tables:
         head, printed = printing.head, 0
         out = sys.stdout.buffer
         if printing.format.names_columns:  # column names are printed even without rows
             out.write(head)
             head = b""
-        for line in lines(tables, printing, row_filter, limit):
-            bar.stop()
-            out.write(head + line)
-            head, printed = b"", printed + 1
+        for rows, lines in rendered(tables, printing, row_filter, limit):
+            out.write(head)
+            out.writelines(lines)
+            head, printed = b"", printed + rows
         out.flush()
-        bar.stop()
         if not printed:
             print_error(no_rows_message(folder, tables, row_filter))
             return NEGATIVE
@@ -117,21 +101,18 @@ def show(folder: str, cluster: Cluster, printing: RowRenderer, limit: int | None
     return 0
 
 
-def lines(
+def rendered(
     tables: "Tables", printing: RowRenderer, row_filter: "Filter | None", limit: int | None = None
-) -> Iterator[bytes]:
-    """Render the matching rows in order; if Spark reads the tables, on its workers."""
-    import pyarrow as pa
+) -> "Iterator[tuple[int, Iterable[bytes | memoryview]]]":
+    """Render the matching rows in order: yield how many, and their lines in pieces."""
+    if printing.writes_messages:
+        from dissector.tables.json_lines import json_lines
 
+        yield from json_lines(tables, row_filter, limit)
+        return
     start_ns = tables.start_ns
-
-    def rendered(exchanges: Iterator[Exchange]) -> Iterator[tuple[Any, ...]]:
-        for exchange in exchanges:
-            yield exchange.fields.number, b"".join(printing.exchanges([exchange], start_ns))
-
-    schema = pa.schema([("number", pa.int64()), ("line", pa.binary())])
-    for _, line in tables.converted(row_filter, rendered, schema, limit, bodies=printing.reads_messages):
-        yield bytes(line)
+    for exchange in tables.exchanges(row_filter, limit, bodies=printing.reads_messages):
+        yield 1, printing.exchanges([exchange], start_ns)
 
 
 def summary(folder: str, tables: "Tables", rows: int) -> str:

@@ -11,6 +11,7 @@ Invariants:
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Final
 
 from dissector.core.finding import Finding
 from dissector.pipeline.commit import is_current
@@ -27,7 +28,12 @@ from dissector.tables.run import Run
 from dissector.tables.storage import Storage
 
 Report = Callable[[str, int, int], None]
-"""Receives the progress of a stage: its name, and how much of how much is done; 0 if unknown."""
+"""Receives the progress of a stage: its name, and how much of how much is done; 0 if unknown. Or `NO_EXECUTORS`,
+once, where all waits for those."""
+NO_EXECUTORS: Final = (
+    "the job has no executor yet: the cluster has no worker with free cores and as much memory as"
+    " spark.executor.memory says"
+)
 
 
 @dataclass

@@ -25,7 +25,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from dissector.pipeline import class_archive
-from dissector.pipeline.ingest import Report
+from dissector.pipeline.ingest import NO_EXECUTORS, Report
 
 MIN_JAVA: Final = 17
 JVM_OPTIONS: Final = (
@@ -267,6 +267,8 @@ def packed() -> Iterator[Path]:
 
 POLL_SECONDS: Final = 0.5
 """Seconds between two polls."""
+PATIENCE: Final = 30
+"""Polls without a task that runs or is done, after which that is said."""
 
 
 @contextmanager
@@ -289,11 +291,16 @@ def stage(spark: SparkSession, name: str, report: Report) -> Iterator[None]:
 
 def _watch(spark: SparkSession, name: str, report: Report, done: threading.Event) -> None:
     tracker = spark.sparkContext.statusTracker()
+    idle = 0
     while not done.wait(POLL_SECONDS):
         try:
             running = [tracker.getStageInfo(each) for each in tracker.getActiveStageIds()]
         except Exception:  # the session or its JVM ends: the job reports that
             return
         counts = [(each.numCompletedTasks, each.numTasks) for each in running if each is not None]
-        if counts:
+        is_idle = not any(each.numCompletedTasks or each.numActiveTasks for each in running if each is not None)
+        idle = idle + 1 if counts and is_idle else 0
+        if idle == PATIENCE:
+            report(NO_EXECUTORS, 0, 0)
+        elif counts:
             report(name, sum(done for done, _ in counts), sum(total for _, total in counts))

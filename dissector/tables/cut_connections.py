@@ -28,7 +28,7 @@ from dissector.tables.repeated_exchanges import (
 from dissector.tables.schemas import BY_NAME
 
 if TYPE_CHECKING:
-    from dissector.tables.duckdb_engine import DuckDb
+    from dissector.tables.database import Database
 
 LONGEST_PAUSE_NS: Final = 600_000_000_000
 """A broker closes a connection that is idle for ten minutes, unless `connections.max.idle.ms` says otherwise: after
@@ -81,9 +81,9 @@ def _near(captures: Sequence[Row], epoch: int) -> Iterator[Row]:
 
 def _parts(uri: str, captures: Sequence[Row], epoch: int | None) -> tuple[list[Row], RepeatedExchanges]:
     """Return how many connections are cut, by `previous_capture` and `capture`; and what is repeated."""
-    from dissector.tables.duckdb_engine import DuckDb
+    from dissector.tables.database import Database
 
-    engine = DuckDb()
+    engine = Database()
     _define_pairs(engine, uri, captures, epoch)
     repeated = NOTHING_REPEATED
     if runs := {row[name] for row in engine.rows("SELECT * FROM pairs") for name in ("previous_epoch", "epoch")}:
@@ -98,12 +98,12 @@ def _parts(uri: str, captures: Sequence[Row], epoch: int | None) -> tuple[list[R
     return list(cuts), repeated
 
 
-def _define_pairs(engine: "DuckDb", uri: str, captures: Sequence[Row], epoch: int | None) -> None:
+def _define_pairs(engine: "Database", uri: str, captures: Sequence[Row], epoch: int | None) -> None:
     """Define connections of two runs that follow each other, `touching`, and those that overlap in time, `pairs`."""
     files = list(_files(uri, CONNECTIONS, {row["epoch"] for row in captures}))
     engine.define_files("connection_files", BY_NAME[CONNECTIONS], files)
-    names = ("capture", "epoch", "merged_with")
-    engine.define_rows("near", pa.table({name: [row[name] for row in captures] for name in names}))
+    types = {"capture": "VARCHAR", "epoch": "BIGINT", "merged_with": "VARCHAR"}
+    engine.define_rows("near", types, [[row[name] for name in types] for row in captures])
     ends = "least(client, server) AS one, greatest(client, server) AS other"
     engine.define("found", f"SELECT {_COLUMNS}, {ends} FROM connection_files AS found JOIN near USING (capture, epoch)")
     previous = f"struct_pack({', '.join(f'previous_{name} := {name}' for name in _PREVIOUS)})"

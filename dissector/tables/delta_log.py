@@ -14,19 +14,21 @@ Invariants:
 
 import re
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
+from datetime import UTC, datetime
 from functools import partial
 from typing import Any, Final, TypeVar
 
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.fs
+import pyarrow.parquet as pq
 from deltalake import CommitProperties, DeltaTable, Transaction
 from deltalake.exceptions import CommitFailedError, DeltaError, TableNotFoundError
 from deltalake.transaction import AddAction, RemoveAction
 from deltalake.writer import write_deltalake
-from pyarrow.dataset import dataset
 
 from dissector.core.text import clean
 from dissector.tables.arrow_types import all_columns, arrow_schema, column
@@ -35,7 +37,7 @@ from dissector.tables.data_files import DataFile
 from dissector.tables.evolution import add_columns, whole_schema
 from dissector.tables.file_systems import ERRORS, LOCAL, delta_options, delta_uri, opened, reason
 from dissector.tables.retries import tries
-from dissector.tables.schemas import BY_NAME, FACT_TABLES, KEYS
+from dissector.tables.schemas import BY_NAME, FACT_TABLES
 from dissector.tables.storage import StorageError
 
 CAPTURES: Final = "captures"
@@ -51,16 +53,13 @@ SMALL_BYTES: Final = 16 << 20
 """Larger files are not small for an ingest: else each would rewrite all rows now and then."""
 _TOGETHER: Final = 200
 """Captures whose facts are removed by one condition."""
-_ABSENT: Final = {"STRING": pc.scalar(""), "BIGINT": pc.scalar(0)}
-_CELLS: Final = {
-    each.name: pc.coalesce(pc.field(each.name), *([_ABSENT[each.type]] if each.type in _ABSENT else ()))
-    for each in (*KEYS, *BY_NAME[CAPTURES].columns)
-} | {
-    "merged_with": pc.coalesce(pc.field("merged_with"), pc.field("capture")),
-    "form": pc.coalesce(pc.field("form"), pc.scalar("unread")),
-}
-"""The columns of `captures` as they are read: what an earlier version did not write has a value that says nothing."""
-_PLAIN: Final = (pa.string(), pa.int64())
+_ABSENT: Final[dict[pa.DataType, object]] = {pa.string(): "", pa.int64(): 0}
+"""What says nothing, by the type of a column of `captures`, in place of what an earlier version did not write. Columns
+of these types are plain."""
+_NAIVE: Final = pa.timestamp("us")
+"""Of times that become Python's: pyarrow imports pandas for those of a zone."""
+_READERS: Final = 8
+"""Files that are read at a time."""
 Row = dict[str, Any]
 Result = TypeVar("Result")
 Decide = Callable[[Sequence[Row]], Sequence[Row]]
@@ -165,7 +164,7 @@ def until_committed(uri: str, commit: Callable[[], Result]) -> Result:
 
 def is_crowded(table: DeltaTable, more: int = 0) -> bool:
     """Return whether a table has many small files, or will have with some more."""
-    small = pc.less(pa.table(table.get_add_actions()).column("size_bytes"), SMALL_BYTES)
+    small = pc.less(add_actions(table).column("size_bytes"), SMALL_BYTES)
     return (pc.sum(small).as_py() or 0) + more > MOST_SMALL
 
 
@@ -280,14 +279,32 @@ def captures_in(uri: str, table: DeltaTable, *, whole: bool = False) -> list[Row
     pyarrow reads the files by itself: as a data set of the library, now and then it ends the process with an abort.
     Raises `StorageError`."""
     files, top = opened(f"{uri}/{CAPTURES}")
-    schema = arrow_schema(BY_NAME[CAPTURES])
-    paths = [f"{top}/{path}" for path in file_paths(table)]
-    columns = {name: cell for name, cell in _CELLS.items() if whole or schema.field(name).type in _PLAIN}
+    absent = {
+        field.name: _ABSENT.get(field.type)
+        for field in arrow_schema(BY_NAME[CAPTURES])
+        if whole or field.type in _ABSENT
+    }
+
+    def read(path: str) -> list[Row]:
+        with pq.ParquetFile(f"{top}/{path}", filesystem=files) as file:
+            found = file.read([name for name in absent if name in file.schema_arrow.names])
+        fields = (field.with_type(_NAIVE) if pa.types.is_timestamp(field.type) else field for field in found.schema)
+        rows: list[Row] = found.cast(pa.schema(fields)).to_pylist()
+        return rows
+
     try:
-        rows = dataset(paths, schema, format="parquet", filesystem=files).to_table(columns=columns) if paths else None
+        with ThreadPoolExecutor(_READERS) as pool:
+            found = [row for rows in pool.map(read, file_paths(table)) for row in rows]
     except ERRORS as error:
         raise StorageError(f"{uri.removeprefix(LOCAL)}/{CAPTURES}: cannot be read: {reason(error)}") from None
-    return [] if rows is None else rows.to_pylist()
+    return [_whole(row, absent) for row in found]
+
+
+def _whole(row: Row, absent: Mapping[str, object]) -> Row:
+    """Return a row of `captures` with all columns."""
+    otherwise = {**absent, "merged_with": row["capture"], "form": "unread"}
+    found = {name: otherwise[name] if row.get(name) is None else row[name] for name in absent}
+    return {name: cell.replace(tzinfo=UTC) if isinstance(cell, datetime) else cell for name, cell in found.items()}
 
 
 def live_captures(uri: str) -> list[Row]:
@@ -303,8 +320,13 @@ def remove_epoch(uri: str, epoch: int) -> None:
         _remove_facts(uri, f"epoch = {epoch}")
 
 
+def add_actions(table: DeltaTable) -> pa.Table:
+    """Return what the log says of a table's files. `pyarrow.table` would import pandas, to ask whether it is its."""
+    return pa.RecordBatchReader.from_stream(table.get_add_actions()).read_all()
+
+
 def file_paths(table: DeltaTable) -> list[str]:
     """Return the paths of a table's files, relative to it. The library's URIs have escapes, which not all readers
     undo."""
-    paths: list[str] = pa.table(table.get_add_actions()).column("path").to_pylist()
+    paths: list[str] = add_actions(table).column("path").to_pylist()
     return sorted(paths)

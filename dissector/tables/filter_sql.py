@@ -4,7 +4,7 @@ Invariant: a row that matches the filter satisfies the condition; if the conditi
 test.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from typing import Final, NamedTuple
 
@@ -24,29 +24,17 @@ from dissector.filter.conditions import (
 )
 from dissector.filter.predicates import LEAST, Contains, Intervals, NoneOf, OneOf, Predicate
 from dissector.filter.record_fields import RecordCondition
-from dissector.findings.codes import CODES
 from dissector.protocol.schema.loader import alternatives, apis, message
 from dissector.protocol.schema.model import Field
-from dissector.tables.engine import Dialect
+from dissector.tables.sql import PushedFilter, any_of, text
 
 MAX_PATHS: Final = 24
 """Maximum field paths that are tested in columns. With more, only their APIs are."""
+_NO_ERROR: Final = 0
 _TOP: Final = (1 << 63) - 1
 _IS_EXCHANGE: Final = "kind = 'exchange'"
 _IS_INFERRED: Final = "api_key IS NULL"
 """Of an exchange: the request is missing."""
-
-
-class PushedFilter(NamedTuple):
-    """A filter as a condition on columns."""
-
-    sql: str
-    is_exact: bool
-    """Whether every row that satisfies the condition matches the filter."""
-    uses_numbers: bool = False
-    """Whether it needs `number` or `conn`."""
-    uses_findings: bool = False
-    uses_bodies: bool = False
 
 
 class _Sql(NamedTuple):
@@ -56,11 +44,9 @@ class _Sql(NamedTuple):
     is_exact: bool
 
 
-def push_down(row_filter: Filter | None, start_ns: int, dialect: Dialect) -> PushedFilter:
+def push_down(row_filter: Filter, start_ns: int) -> PushedFilter:
     """Translate a filter; relative times count from `start_ns`."""
-    if row_filter is None:
-        return PushedFilter("TRUE", is_exact=True)
-    translator = _Translator(start_ns, dialect)
+    translator = _Translator(start_ns)
     sql, is_exact = translator.of(row_filter.condition, negated=False)
     return PushedFilter(sql, is_exact, translator.uses_numbers, translator.uses_findings, translator.uses_bodies)
 
@@ -68,9 +54,8 @@ def push_down(row_filter: Filter | None, start_ns: int, dialect: Dialect) -> Pus
 class _Translator:
     """Translates parts of a filter, and records which columns they use."""
 
-    def __init__(self, start_ns: int, dialect: Dialect) -> None:
+    def __init__(self, start_ns: int) -> None:
         self._start_ns = start_ns
-        self._dialect = dialect
         self.uses_numbers = False
         self.uses_findings = False
         self.uses_bodies = False
@@ -123,7 +108,7 @@ class _Translator:
             return _any([_between(value, low, high, shift) for low, high in predicate.spans])
         if isinstance(predicate, Contains):
             wanted = predicate.wanted
-            return f"contains({value}, {self._dialect.text(wanted.decode())})" if _is_text(wanted) else None
+            return f"contains({value}, {text(wanted.decode())})" if _is_text(wanted) else None
         if isinstance(predicate, OneOf | NoneOf):
             words = predicate.wanted if isinstance(predicate, OneOf) else predicate.unwanted
             listed = self._in(value, map(str, words))
@@ -132,7 +117,7 @@ class _Translator:
 
     def _in(self, value: str, words: Iterable[str]) -> str:
         """Whether a text is one of some."""
-        literals = ", ".join(self._dialect.text(word) for word in sorted(words))
+        literals = ", ".join(text(word) for word in sorted(words))
         return f"({value} IN ({literals}))" if literals else "FALSE"
 
     def _api(self, predicate: Predicate | None) -> _Sql:
@@ -145,14 +130,16 @@ class _Translator:
         return _Sql(f"({sql})", is_exact=keys is not None)
 
     def _finding(self, predicate: Predicate | None) -> str:
+        from dissector.findings.codes import CODES  # with all detectors, which few filters need
+
         codes = [code for code in CODES if predicate is None or predicate(code)]
-        return self._dialect.any_of("findings", lambda each: self._in(f"{each}.code", codes))
+        return any_of("findings", lambda each: self._in(f"{each}.code", codes))
 
     def _worst(self, predicate: Predicate | None) -> str:
         """Test the severity of the gravest finding."""
         sql = "FALSE"
         for at, severity in enumerate(Severity):  # the gravest comes last, and decides
-            has_any = self._dialect.any_of("findings", partial(_is_severity, severity))
+            has_any = any_of("findings", partial(_is_severity, severity))
             sql = f"CASE WHEN {has_any} THEN {predicate is None or bool(predicate(at))} ELSE {sql} END"
         return sql
 
@@ -166,8 +153,10 @@ class _Translator:
             if not keys:
                 continue
             tests = [f"api_key IN ({', '.join(map(str, keys))})", f"{side}_size IS NOT NULL"]
-            if isinstance(predicate, OneOf) and all(_is_plain(word) for word in predicate.wanted):
-                words = (self._dialect.text(f'"{word}"') for word in sorted(map(str, predicate.wanted)))
+            if condition.field.name == "error" and not (predicate is not None and predicate(_NO_ERROR)):
+                tests.append("len(errors) > 0")
+            elif isinstance(predicate, OneOf) and all(_is_plain(word) for word in predicate.wanted):
+                words = (text(f'"{word}"') for word in sorted(map(str, predicate.wanted)))
                 tests.append(_any([f"contains({side}, {word})" for word in words]))
             sides.append(_all(tests))
         return _Sql(f"({_IS_EXCHANGE} AND {_any(sides)})", is_exact=False)
@@ -205,7 +194,7 @@ class _Translator:
             return None
         kind = "BIGINT" if isinstance(predicate, Intervals) else "STRING"
         whole = [("header" if name == side else "body", False), *steps]
-        return self._dialect.at_path(side, whole, kind, lambda value: self._test(value, predicate) or "TRUE")
+        return _at_path(side, whole, kind, lambda value: self._test(value, predicate) or "TRUE")
 
 
 def _any(conditions: Sequence[str]) -> str:
@@ -243,6 +232,23 @@ def _is_plain(word: object) -> bool:
 def _versions(name: str) -> Iterable[int]:
     known = message(name).valid_versions if name[0].isupper() else None
     return range(known.low, known.high + 1) if known is not None else ()
+
+
+def _at_path(json: str, steps: Sequence[tuple[str, bool]], kind: str, test: Callable[[str], str]) -> str:
+    """Return whether a test is true of a value in JSON text, at the names of `steps`, each of which may be an array.
+    Values have the SQL type `kind`; those of another type are null."""
+    path = "$" + "".join(f'."{name}"' + "[*]" * is_array for name, is_array in steps)
+    values = f"json_extract_string({json}, {text(path)})"
+    if not any(is_array for _, is_array in steps):
+        return test(_as_kind(values, kind))
+    return any_of(values, lambda each: test(_as_kind(each, kind)))
+
+
+def _as_kind(value: str, kind: str) -> str:
+    """Return a text of JSON as a value of an SQL type: integers may be truth values."""
+    if kind == "STRING":
+        return value
+    return f"CASE {value} WHEN 'true' THEN 1 WHEN 'false' THEN 0 ELSE try_cast({value} AS {kind}) END"
 
 
 def _field_path(fields: Sequence[Field], path: Sequence[str]) -> list[tuple[str, bool]] | None:

@@ -20,6 +20,7 @@ from deltalake.exceptions import CommitFailedError
 from dissector.core.text import counted
 from dissector.tables.delta_log import (
     SMALL_BYTES,
+    add_actions,
     create_tables,
     delta_table,
     existing_table,
@@ -77,7 +78,7 @@ def problems(uri: str, seen: Snapshot) -> Iterator[str]:
 def _file_problems(uri: str, name: str, table: DeltaTable) -> Iterator[str]:
     """Yield what is wrong with files, by their sizes and their ends."""
     files, top = opened(f"{uri}/{name}")
-    actions = pa.table(table.get_add_actions())
+    actions = add_actions(table)
     for path, size, rows in zip(
         *(actions.column(each).to_pylist() for each in ("path", "size_bytes", "num_records")), strict=True
     ):
@@ -97,7 +98,7 @@ def _keys(uri: str, name: str, table: DeltaTable) -> Iterator[tuple[Any, ...]]:
     """Yield capture, epoch and key of each row of the files that can be read."""
     files, top = opened(f"{uri}/{name}")
     columns = ["capture", "epoch", *(key for key in ROW_KEY[1:] if name not in ("connections", "quarantine"))]
-    for path in pa.table(table.get_add_actions()).column("path").to_pylist():
+    for path in add_actions(table).column("path").to_pylist():
         try:
             with pq.ParquetFile(f"{top}/{path}", filesystem=files) as file:
                 for batch in file.iter_batches(columns=columns):

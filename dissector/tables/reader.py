@@ -2,37 +2,42 @@
 
 Invariants:
   * all that is read is of one moment (`snapshot`), and of captures that are in `captures`;
-  * rows are numbered as in one capture of all captures, in the order of time; connections are those of Kafka only.
+  * rows are numbered as in one capture of all captures, in the order of time; connections are those of Kafka only;
+  * bodies are read of the rows that are asked for, `MOST_FRAME_BYTES` of frames at a time.
 """
 
-from collections.abc import Callable, Iterator
-from functools import cached_property, lru_cache
-from itertools import accumulate, count
+from collections.abc import Iterator
+from functools import cached_property
+from itertools import accumulate, islice, pairwise
 from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 import pyarrow as pa
 
+from dissector.core.grouping import cuts
 from dissector.exchange.model import Exchange
-from dissector.filter import Filter, parse
-from dissector.tables.engine import Convert, Engine, Row
+from dissector.tables.database import Database, booleans, numbers
 from dissector.tables.file_systems import normal_uri
-from dissector.tables.filter_sql import PushedFilter, push_down
 from dissector.tables.row_to_exchange import TLS_COLUMNS, exchange_of_row
 from dissector.tables.schemas import BY_NAME, FACT_TABLES, ROW_KEY
 from dissector.tables.snapshot import Snapshot
+from dissector.tables.sql import EVERY_ROW, PushedFilter, same, text, where
 from dissector.tables.views import ALL_FINDINGS, FINDINGS, IS_LIVE, current_findings
+
+if TYPE_CHECKING:  # imported on use: without a filter its parser is not needed
+    from dissector.filter import Filter
 
 MIN_DIGITS: Final = 8
 """Minimum digits of a digest that select a capture."""
+MOST_FRAME_BYTES: Final = 8 << 20
+"""Bytes of the frames of rows whose bodies are read together, unless one row has more."""
+_ROWS_TOGETHER: Final = 1 << 10
+"""Rows that become Python objects together."""
 LATER: Final = 1 << 30
 """The place of a finding without one: behind the others of its row."""
 _ORDER: Final = ("log", "capture", "hex", "unread")
 _KEY: Final = ", ".join(ROW_KEY)
-_NUMBERS: Final = pa.schema([("number", pa.int64())])
-_BODIES: Final = ("request", "response", "rest", "request_bytes", "response_bytes")
-Tuples = Callable[[Iterator[Exchange]], Iterator[tuple[Any, ...]]]
-"""Makes tuples of exchanges."""
+BODIES: Final = ("request", "response", "rest", "request_bytes", "response_bytes")
 
 
 class _CaptureRow(NamedTuple):
@@ -58,20 +63,19 @@ class Tables:
     """The tables of one folder as a snapshot has them. With `capture`, only exchanges of that one, numbered as among
     all: a connection may have begun in another capture."""
 
-    def __init__(self, engine: Engine, folder: str, seen: Snapshot, capture: str | None = None) -> None:
-        self.engine = engine
+    def __init__(self, database: Database, seen: Snapshot, capture: str | None = None) -> None:
+        self.database = database
         self._only = capture
-        self._folder = folder
         self._seen = seen
-        self._names = count()
         for name in FACT_TABLES:
-            engine.define_files(f"{name}_files", BY_NAME[name], seen.files[name])
+            database.define_files(f"{name}_files", BY_NAME[name], seen.files[name])
         self._define_live()
         for name in FACT_TABLES:
             view = ALL_FINDINGS if name == FINDINGS else name
-            engine.define(view, f"SELECT * FROM {name}_files WHERE {IS_LIVE.format(live='live')}")
-        engine.define(FINDINGS, current_findings())
-        engine.define("numbered_connections", self._numbered("connections", "coalesce(merged_packet, packet)", "conn"))
+            database.define(view, f"SELECT * FROM {name}_files WHERE {IS_LIVE.format(live='live')}")
+        database.define(FINDINGS, current_findings())
+        connections = self._numbered("connections", "coalesce(merged_packet, packet)", "conn")
+        database.define("numbered_connections", connections)
 
     def _define_live(self) -> None:
         """Define the view of captures that count: `file` is the number of one of Kafka's own files, which counts as a
@@ -79,10 +83,7 @@ class Tables:
         logs = [each.capture for each in self._files if _ORDER[each.order] == "log"]
         files = {capture: number for number, capture in enumerate(logs, 1)}
         cells = [(each.capture, each.epoch, each.path, files.get(each.capture), len(logs)) for each in self._files]
-        names = (("capture", pa.string()), ("epoch", pa.int64()), ("path", pa.string()), ("file", pa.int64()),
-                 ("files", pa.int64()))  # fmt: skip
-        columns = [pa.array([row[at] for row in cells], kind) for at, (_, kind) in enumerate(names)]
-        self.engine.define_rows("live", pa.Table.from_arrays(columns, names=[name for name, _ in names]))
+        self.database.define_rows("live", _LIVE, cells)
 
     def count(self) -> tuple[int, int]:
         """Return the number of captures, and of their problems: each capture of a run has those of the run."""
@@ -102,7 +103,7 @@ class Tables:
         """Return the tables of each capture with a name: its path, its file name with or without the extension, or the
         first digits of its digest."""
         named = [each.capture for each in self._files if has_name(each.path, each.digest, name)]
-        return [Tables(self.engine, self._folder, self._seen, capture) for capture in named]
+        return [Tables(self.database, self._seen, capture) for capture in named]
 
     @property
     def start_ns(self) -> int:
@@ -111,7 +112,7 @@ class Tables:
 
     def _numbered(self, table: str, by: str, name: str) -> str:
         """Number rows of a table from 1, capture by capture; those of merged captures together."""
-        counts = {row["capture"]: row["n"] for row in self.engine.rows(
+        counts = {row["capture"]: row["n"] for row in self.database.rows(
             f"SELECT capture, count(*) AS n FROM {table} GROUP BY capture"
         )}  # fmt: skip
         of_merged: dict[str, int] = {}
@@ -119,8 +120,7 @@ class Tables:
             of_merged[each.merged] = of_merged.get(each.merged, 0) + counts.get(each.capture, 0)
         before = dict(zip(of_merged, accumulate(of_merged.values(), initial=0), strict=False))
         order = [(each.capture, each.merged, before[each.merged]) for each in self._files]
-        columns = [pa.array([row[at] for row in order], field.type) for at, field in enumerate(_BEFORE)]
-        self.engine.define_rows(f"order_of_{table}", pa.Table.from_arrays(columns, schema=_BEFORE))
+        self.database.define_rows(f"order_of_{table}", _BEFORE, order)
         place = f"row_number() OVER (PARTITION BY o.merged ORDER BY {by})"
         return (
             f"SELECT t.*, o.before + {place} AS {name} FROM {table} t JOIN order_of_{table} o ON t.capture = o.capture"
@@ -130,111 +130,142 @@ class Tables:
     def _numbers(self) -> str:
         """The view of the numbers of all exchanges."""
         rows = self._numbered("exchanges", "coalesce(merged_packet, packet), start", "number")
-        self.engine.define("numbers", f"SELECT {_KEY}, number FROM ({rows}) AS numbered")
+        self.database.define("numbers", f"SELECT {_KEY}, number FROM ({rows}) AS numbered")
         return "numbers"
 
-    def select(self, row_filter: Filter | None = None, *, bodies: bool = False) -> tuple[str, PushedFilter]:
+    def select(self, row_filter: "Filter | None" = None) -> tuple[str, PushedFilter]:
         """Return a query of rows of `exchanges` that may match, with `number`, `conn`, `path` and `findings`, and the
-        pushed filter. With `bodies`, or if the filter needs them, it has the columns of `bodies`."""
-        pushed = push_down(row_filter, self.start_ns, self.engine.dialect)
-        sql = "SELECT * FROM exchanges"
+        pushed filter."""
+        pushed = EVERY_ROW
+        if row_filter is not None:
+            from dissector.tables.filter_sql import push_down
+
+            pushed = push_down(row_filter, self.start_ns)
+        sql = "SELECT * EXCLUDE (day, time) FROM exchanges"
         if self._only is not None:
-            sql += f" WHERE capture = '{self._only}'"
+            sql += f" WHERE capture = {text(self._only)}"
         is_early = not (pushed.uses_numbers or pushed.uses_findings)
-        if pushed.uses_bodies:
-            sql = _with_bodies(sql)
-        if is_early and pushed.sql != "TRUE":
-            sql = _where(sql, pushed.sql)
+        if is_early:
+            sql = _fitting(sql, pushed)
         sql = self._with_findings(self._with_numbers(sql))
-        if not is_early:
-            sql = _where(sql, pushed.sql)
-        return (_with_bodies(sql) if bodies and not pushed.uses_bodies else sql), pushed
+        return (sql if is_early else _fitting(sql, pushed)), pushed
 
     def _with_numbers(self, sql: str) -> str:
         """Add the numbers of rows and of their connections."""
         return (
             f"SELECT e.*, n.number, coalesce(l.files + c.conn, l.file) AS conn, l.path, {_TLS} FROM ({sql}) e"
-            f" JOIN {self._numbers} n ON {_same('e', 'n')} JOIN live l ON e.capture = l.capture"
+            f" JOIN {self._numbers} n ON {same('e', 'n')} JOIN live l ON e.capture = l.capture"
             " LEFT JOIN numbered_connections c ON e.connection = c.connection"
         )
 
-    def _with_findings(self, sql: str) -> str:
+    @staticmethod
+    def _with_findings(sql: str) -> str:
         """Add the findings about rows, in order."""
-        fields = {"place": f"coalesce(nth, {LATER})", "code": "code", "severity": "severity", "path": "path",
-                  "message": "message"}  # fmt: skip
-        findings = f"SELECT {_KEY}, {self.engine.dialect.structs(fields)} AS findings FROM findings GROUP BY {_KEY}"
-        return f"SELECT e.*, f.findings FROM ({sql}) e LEFT JOIN ({findings}) f ON {_same('e', 'f')}"
+        found = "struct_pack(code := code, severity := severity, path := path, message := message)"
+        order = f"coalesce(nth, {LATER}), code, severity, path, message"
+        findings = f"SELECT {_KEY}, list({found} ORDER BY {order}) AS findings FROM findings GROUP BY {_KEY}"
+        return f"SELECT e.*, f.findings FROM ({sql}) e LEFT JOIN ({findings}) f ON {same('e', 'f')}"
 
     @property
     def has_frames(self) -> bool:
         """Whether the bytes of any frame were kept."""
         kept = "SELECT 1 AS n FROM bodies WHERE request_bytes IS NOT NULL OR response_bytes IS NOT NULL LIMIT 1"
-        return any(True for _ in self.engine.rows(kept))
+        return any(True for _ in self.database.rows(kept))
 
-    def matching(self, row_filter: Filter | None) -> str:
+    def matching(self, row_filter: "Filter | None") -> str:
         """Return a query of the rows of `exchanges` that match, with `number`, `conn`, `path` and `findings`."""
         sql, pushed = self.select(row_filter)
         if pushed.is_exact:
             return sql
-        numbers = self.converted_view(row_filter, lambda found: ((each.fields.number,) for each in found), _NUMBERS)
-        return _where(sql, f"number IN (SELECT number FROM {numbers})")
+        found = [(number,) for part in self.parts(row_filter) for number in part["number"].to_pylist()]
+        self.database.define_rows("matching_numbers", {"number": "BIGINT"}, found)
+        return where(sql, "number IN (SELECT number FROM matching_numbers)")
 
-    def counted(self, row_filter: Filter | None = None) -> int:
+    def counted(self, row_filter: "Filter | None" = None) -> int:
         """Return how many rows match."""
-        [row] = self.engine.rows(f"SELECT count(*) AS n FROM ({self.matching(row_filter)}) AS matching")
+        [row] = self.database.rows(f"SELECT count(*) AS n FROM ({self.matching(row_filter)}) AS matching")
         return int(row["n"])
 
-    def converted(
-        self, row_filter: Filter | None, convert: Tuples, schema: pa.Schema, most: int | None = None, *,
-        bodies: bool = True,
-    ) -> Iterator[tuple[Any, ...]]:  # fmt: skip
-        """Yield the tuples that `convert` makes of the exchanges that match, in the order of their column `number`:
-        all, or the first `most`. Without `bodies` exchanges may have no messages."""
-        sql, converter, is_exact = self._conversion(row_filter, convert, bodies=bodies)
-        if most is not None and is_exact:
-            sql = f"SELECT * FROM ({sql}) AS matching ORDER BY number LIMIT {most}"
-        return self.engine.converted(f"SELECT * FROM ({sql}) AS matching", converter, schema, most)
+    def exchanges(
+        self, row_filter: "Filter | None" = None, most: int | None = None, *, bodies: bool = True
+    ) -> Iterator[Exchange]:
+        """Yield the exchanges that match, in order: all, or the first `most`. Without `bodies` they may have no
+        messages."""
+        sql, pushed = self.select(row_filter)
+        if pushed.is_exact:
+            parts = self._in_order(sql, most)
+            yield from (each for part in parts for each in (self.decoded(part) if bodies else _exchanges(part)))
+            return
+        found = (each for part in self._in_order(sql) for each in self.decoded(part))
+        assert row_filter is not None, "without a filter nothing is left to test"
+        yield from islice((each for each in found if row_filter.matches(each, self.start_ns)), most)
 
-    def converted_view(
-        self, row_filter: Filter | None, convert: Tuples, schema: pa.Schema, *, of: str | None = None
-    ) -> str:  # fmt: skip
-        """Return the name of a view of the tuples that `convert` makes of the exchanges that match; with `of`, of those
-        whose numbers this query has."""
-        sql, converter, _ = self._conversion(row_filter, convert, bodies=True)
-        if of is not None:
-            sql = _where(sql, f"number IN ({of})")
-        name = f"converted_{next(self._names)}"
-        self.engine.define_converted(name, sql, converter, schema)
-        return name
+    def parts(self, row_filter: "Filter | None" = None, most: int | None = None) -> Iterator[pa.Table]:
+        """Yield the rows that match, in order, with `number`, `conn`, `path` and `findings`: all, or the first `most`.
+        The frames of a part have `MOST_FRAME_BYTES`, unless it is one row."""
+        sql, pushed = self.select(row_filter)
+        if pushed.is_exact:
+            yield from self._in_order(sql, most)
+            return
+        assert row_filter is not None, "without a filter nothing is left to test"
+        left = most
+        for part in self._in_order(sql):
+            fits = [row_filter.matches(each, self.start_ns) for each in self.decoded(part)]
+            found = part.filter(booleans(fits))[:left]
+            left = None if left is None else left - len(found)
+            if len(found):
+                yield found
+            if left == 0:
+                return
 
-    def _conversion(self, row_filter: Filter | None, convert: Tuples, *, bodies: bool) -> tuple[str, Convert, bool]:
-        sql, pushed = self.select(row_filter, bodies=bodies)
-        if not (bodies or pushed.is_exact):
-            sql, pushed = self.select(row_filter, bodies=True)
-        text = None if row_filter is None or pushed.is_exact else row_filter.text
-        return sql, _conversion_of(convert, text, self.start_ns), pushed.is_exact
+    def parts_where(self, condition: str) -> Iterator[pa.Table]:
+        """Yield the rows for which a condition in SQL is true, in the same way."""
+        return self._in_order(where(self.select()[0], condition))
+
+    def decoded(self, part: pa.Table) -> Iterator[Exchange]:
+        """Yield the exchanges of a part, with their messages."""
+        columns = ", ".join(f"b.{name}" for name in BODIES)
+        return (each for batch in self.with_bodies(part, f"e.*, {columns}") for each in _exchanges(batch))
+
+    def with_bodies(self, part: pa.Table, columns: str, made: str = "SELECT * FROM ({})") -> Iterator[pa.RecordBatch]:
+        """Return columns of the rows `e` of a part and of their bodies `b`, in order; or what a query makes of them."""
+        if not len(part):
+            return iter(())
+        packets = part["packet"].to_pylist()
+        captures = ", ".join(map(text, part["capture"].unique().to_pylist()))
+        sql = (
+            f"SELECT {columns} FROM given e LEFT JOIN (SELECT * FROM bodies WHERE packet BETWEEN {min(packets)} AND"
+            f" {max(packets)} AND capture IN ({captures})) b ON {same('e', 'b')}"
+        )
+        return self.database.batches(f"{made.format(sql)} ORDER BY number", part)
+
+    def _in_order(self, sql: str, most: int | None = None) -> Iterator[pa.Table]:
+        """Yield the rows of a query, in order, in parts."""
+        limit = "" if most is None else f" LIMIT {most}"
+        size = "coalesce(request_size, 0) + coalesce(response_size, 0) AS frame_bytes"
+        for batch in self.database.batches(f"SELECT *, {size} FROM ({sql}) AS found ORDER BY number{limit}"):
+            edges = cuts(numbers(batch.column("frame_bytes")), MOST_FRAME_BYTES).tolist()
+            for start, end in pairwise([0, *edges, len(batch)]):
+                yield pa.Table.from_batches([batch.slice(start, end - start)])
 
 
-def _conversion_of(convert: Tuples, text: str | None, start_ns: int) -> Convert:
-    """Return what makes tuples of rows; `text` is a filter of which SQL has tested a part."""
-
-    def tuples(rows: Iterator[Row]) -> Iterator[tuple[Any, ...]]:
-        exchanges: Iterator[Exchange] = map(exchange_of_row, rows)
-        if text is not None:
-            row_filter = _parsed(text)
-            exchanges = (each for each in exchanges if row_filter.matches(each, start_ns))
-        return convert(exchanges)
-
-    return tuples
+def _exchanges(rows: pa.Table | pa.RecordBatch) -> Iterator[Exchange]:
+    for start in range(0, len(rows), _ROWS_TOGETHER):
+        yield from map(exchange_of_row, rows.slice(start, _ROWS_TOGETHER).to_pylist())
 
 
-@lru_cache(maxsize=4)
-def _parsed(text: str) -> Filter:
-    return parse(text)
+def _fitting(sql: str, pushed: PushedFilter) -> str:
+    """Return the rows of a query that a filter lets through. Their bodies are not among the columns."""
+    if pushed.uses_bodies:
+        columns = ", ".join(f"b.{name}" for name in BODIES)
+        with_bodies = f"SELECT e.*, {columns} FROM ({sql}) e LEFT JOIN bodies b ON {same('e', 'b')}"
+        return f"SELECT * EXCLUDE ({', '.join(BODIES)}) FROM ({with_bodies}) AS found WHERE {pushed.sql}"
+    return sql if pushed.sql == "TRUE" else where(sql, pushed.sql)
 
 
 _TLS: Final = ", ".join(f"c.{name}" for name in TLS_COLUMNS)
-_BEFORE: Final = pa.schema([("capture", pa.string()), ("merged", pa.string()), ("before", pa.int64())])
+_BEFORE: Final = {"capture": "VARCHAR", "merged": "VARCHAR", "before": "BIGINT"}
+_LIVE: Final = {"capture": "VARCHAR", "epoch": "BIGINT", "path": "VARCHAR", "file": "BIGINT", "files": "BIGINT"}
 
 
 def has_name(path: str, digest: str, name: str) -> bool:
@@ -244,16 +275,3 @@ def has_name(path: str, digest: str, name: str) -> bool:
     if name in (path, file.name, file.stem) or (len(name) >= MIN_DIGITS and digest.startswith(name)):
         return True
     return "/" in name and normal_uri(name) == normal_uri(path)
-
-
-def _same(one: str, other: str, names: tuple[str, ...] = ROW_KEY) -> str:
-    return " AND ".join(f"{one}.{name} = {other}.{name}" for name in names)
-
-
-def _where(sql: str, condition: str) -> str:
-    return f"SELECT * FROM ({sql}) AS found WHERE {condition}"
-
-
-def _with_bodies(sql: str) -> str:
-    columns = ", ".join(f"b.{name}" for name in _BODIES)
-    return f"SELECT e.*, {columns} FROM ({sql}) e LEFT JOIN bodies b ON {_same('e', 'b')}"

@@ -11,11 +11,11 @@ nanosecond and with the same contents, or with the half of the exchange that it 
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from dissector.tables.engine import Row
 from dissector.tables.schemas import BY_NAME, KEYS
+from dissector.tables.sql import Row
 
 if TYPE_CHECKING:
-    from dissector.tables.duckdb_engine import DuckDb
+    from dissector.tables.database import Database
 
 CLOCKS_DIFFER_NS: Final = 1_000_000_000
 """Maximum difference between the clocks of two capture points."""
@@ -56,7 +56,7 @@ class RepeatedExchanges(NamedTuple):
 NOTHING_REPEATED: Final = RepeatedExchanges([], set(), set())
 
 
-def repeated_exchanges(engine: "DuckDb") -> RepeatedExchanges:
+def repeated_exchanges(engine: "Database") -> RepeatedExchanges:
     """Return what two runs have of the same connections. The engine has `near`, `pairs` and `found`, as
     `cut_connections` defines them, and files of exchanges and findings."""
     _define_rows(engine)
@@ -90,7 +90,7 @@ def _listed(numbers: set[int]) -> str:
     return ", ".join(map(str, sorted(numbers))) or "NULL"
 
 
-def _define_rows(engine: "DuckDb") -> None:
+def _define_rows(engine: "Database") -> None:
     """Define the rows of both connections of each pair while both last, `old` and `new`, and the `matches` of them."""
     contents = ", ".join(each.name for each in BY_NAME[EXCHANGES].columns if each.name not in _OF_THE_CAPTURE)
     codes = (
@@ -124,7 +124,7 @@ def _define_rows(engine: "DuckDb") -> None:
     )
 
 
-def _spare(engine: "DuckDb", same: set[int]) -> Iterator[Group]:
+def _spare(engine: "Database", same: set[int]) -> Iterator[Group]:
     """Yield the groups of captures of which another run, none of whose captures is spare itself, has everything. Of two
     that are equal, the one that was ingested later is spare."""
     group = "epoch, merged_with"
@@ -184,7 +184,7 @@ def _going_on() -> str:
     return f"SELECT epoch, merged_with, 0, count(*) FROM ({both}) WHERE (connection, epoch) IN ({cut}) GROUP BY ALL"
 
 
-def _counts(engine: "DuckDb", sql: str) -> dict[tuple[Group, int], int]:
+def _counts(engine: "Database", sql: str) -> dict[tuple[Group, int], int]:
     """Return counts by group and by another run, which are in the columns before them."""
     rows = (tuple(row.values()) for row in engine.rows(sql))
     return {(Group(epoch, merged_with), other): number for epoch, merged_with, other, number in rows}

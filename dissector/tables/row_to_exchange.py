@@ -16,7 +16,7 @@ import orjson
 from dissector.core.finding import Finding, Severity
 from dissector.core.json_text import dumps
 from dissector.exchange.finding_words import marked, with_words
-from dissector.exchange.from_json import frames_of_exchange, token
+from dissector.exchange.from_json import REQUEST, RESPONSE, frames_of_exchange, token
 from dissector.exchange.model import STORED, UNKNOWN_API, Exchange, ExchangeMessage, ExchangeRow, worst
 from dissector.exchange.row_findings import NO_RESPONSE
 from dissector.exchange.to_json import PARTIAL_BYTES
@@ -185,9 +185,35 @@ def _exchange_of_row(cells: Cells) -> Exchange:
     inner = enveloped(request.body) if request is not None and cells["api_key"] == ApiKey.ENVELOPE else None
     response = _message(identity, "response", response_json, cells["response_bytes"], inner)
     exchange = TableExchange(row, cells["api_key"], request, response, findings)
-    if request_json is not None and "fetch_session" in request_json:
-        exchange.fetched = {each["topic"]: each["partitions"] for each in request_json["fetch_session"]}
+    exchange.fetched = _fetched(request_json)
     return exchange
+
+
+def stored_exchange(cells: Cells) -> Exchange:
+    """Return an exchange that only has its messages, as they are stored: with records packed, and bytes as hex."""
+    identity = {name: cells[name] for name in ("api_key", "api", "api_version")}
+    contents = {side: orjson.loads(cells[side]) for side in (REQUEST, RESPONSE) if cells[side] is not None}
+    row = ExchangeRow(
+        0, "exchange", 0, 0, "", "", cells["api"], cells["api_version"], None, None, None, None, None, None, None, None,
+        None, None, "", None,
+    )  # fmt: skip
+    messages = {side: _stored(identity, side, content) for side, content in contents.items()}
+    exchange = Exchange(row, cells["api_key"], messages.get(REQUEST), messages.get(RESPONSE))
+    exchange.fetched = _fetched(contents.get(REQUEST))
+    return exchange
+
+
+def _stored(identity: dict[str, Any], side: str, content: dict[str, Any]) -> ExchangeMessage:
+    layout = _layout(identity, side, content, b"")
+    context = DecodingContext(topic_names=dict(_topic_names(content.get("body"))))
+    return RowMessage(content["time_ns"], content["size"], b"", 0, layout, context, content=content)
+
+
+def _fetched(request: dict[str, Any] | None) -> dict[str, list[int]] | None:
+    """Return the partitions of the session of an incremental Fetch."""
+    if request is None or "fetch_session" not in request:
+        return None
+    return {each["topic"]: each["partitions"] for each in request["fetch_session"]}
 
 
 def _message(

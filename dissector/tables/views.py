@@ -10,15 +10,12 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Final, NamedTuple
 
-import pyarrow as pa
-
 from dissector.exchange.silence_causes import SILENCE_CAUSES, UNANSWERED_CODE
-from dissector.tables.arrow_types import SCALARS, arrow_type
+from dissector.tables.arrow_types import SCALARS
 from dissector.tables.delta_log import CAPTURES
-from dissector.tables.engine import DuckDbDialect, SparkDialect
-from dissector.tables.file_systems import LOCAL
 from dissector.tables.schemas import BY_NAME, KEYS, ROW_KEY, TableColumn, TableSchema
 from dissector.tables.snapshot import Snapshot
+from dissector.tables.sql import quoted, rows_of_files
 from dissector.tables.view_engine import ViewEngine
 
 FINDINGS: Final = "findings"
@@ -78,46 +75,26 @@ def _typed(table: TableSchema) -> list[TableColumn]:
     return [column for column in (*KEYS, *table.columns) if column.type in SCALARS or column in ours]
 
 
-def _duckdb_type(words: str) -> str:
-    """Return the name of a type in DuckDB, as `schemas` writes it."""
-    return _duckdb_name(arrow_type(words))
-
-
-def _duckdb_name(kind: pa.DataType) -> str:
-    if pa.types.is_struct(kind):
-        return f"STRUCT({', '.join(f'{field.name} {_duckdb_name(field.type)}' for field in kind)})"
-    if pa.types.is_map(kind):
-        return f"MAP({_duckdb_name(kind.key_type)}, {_duckdb_name(kind.item_type)})"
-    if pa.types.is_list(kind):
-        return f"{_duckdb_name(kind.value_type)}[]"
-    return _DUCKDB_SCALARS[kind]
-
-
 def _of_duckdb(name: str, columns: Sequence[TableColumn], files: Sequence[str]) -> str:
-    """Files of earlier versions lack columns, which are null."""
-    nulls = ", ".join(f"CAST(NULL AS {_duckdb_type(each.type)}) AS {_quoted(each.name)}" for each in columns)
-    rows = f"SELECT * FROM (SELECT {nulls}) AS nothing WHERE FALSE"
-    if files:
-        paths = ", ".join(DuckDbDialect().text(file.removeprefix(LOCAL)) for file in files)
-        rows += f" UNION ALL BY NAME SELECT * FROM read_parquet([{paths}], union_by_name = true)"
-    return f"{_TO_VIEW[ViewEngine.DUCKDB]} {name} AS {rows}"
+    return f"{_TO_VIEW[ViewEngine.DUCKDB]} {name} AS {rows_of_files(columns, files)}"
 
 
 def _of_spark(name: str, columns: Sequence[TableColumn], files: Sequence[str]) -> str:
     """All files by one pattern: they are in one folder."""
     to_view = _TO_VIEW[ViewEngine.SPARK]
     if not files:
-        nulls = ", ".join(f"CAST(NULL AS {each.type}) AS {_quoted(each.name, '`')}" for each in columns)
+        nulls = ", ".join(f"CAST(NULL AS {each.type}) AS {quoted(each.name, '`')}" for each in columns)
         return f"{to_view} {name} AS SELECT * FROM (SELECT {nulls}) AS nothing WHERE FALSE"
     folder, _, _ = files[0].rpartition("/")
     names = ",".join(_literal(file.removeprefix(f"{folder}/")) for file in files)
-    pattern = SparkDialect().text(f"{_literal(folder)}/{{{names}}}")
-    typed = ", ".join(f"{_quoted(each.name, '`')} {each.type}" for each in columns)
+    pattern = _spark_text(f"{_literal(folder)}/{{{names}}}")
+    typed = ", ".join(f"{quoted(each.name, '`')} {each.type}" for each in columns)
     return f"{to_view} {name} ({typed}) USING parquet OPTIONS (path {pattern})"
 
 
-def _quoted(name: str, mark: str = chr(34)) -> str:
-    return f"{mark}{name.replace(mark, 2 * mark)}{mark}"
+def _spark_text(value: str) -> str:
+    """A text as a literal of Spark's."""
+    return "'" + value.replace("\\", "\\\\").replace("'", "\\'") + "'"
 
 
 def _literal(path: str) -> str:
@@ -125,14 +102,6 @@ def _literal(path: str) -> str:
     return "".join(f"\\{each}" if each in "{}[]*?\\^," else each for each in path)
 
 
-_DUCKDB_SCALARS: Final = {
-    arrow_type(ours): name
-    for ours, name in {
-        "STRING": "VARCHAR", "BIGINT": "BIGINT", "INT": "INTEGER", "DATE": "DATE", "BINARY": "BLOB",
-        "BOOLEAN": "BOOLEAN", "TIMESTAMP": "TIMESTAMP WITH TIME ZONE", "TIMESTAMP_NTZ": "TIMESTAMP",
-        "SMALLINT": "SMALLINT", "TINYINT": "TINYINT", "FLOAT": "FLOAT", "DOUBLE": "DOUBLE",
-    }.items()
-}  # fmt: skip
 _TO_VIEW: Final = {
     ViewEngine.DUCKDB: "CREATE OR REPLACE VIEW", ViewEngine.SPARK: "CREATE OR REPLACE TEMPORARY VIEW"
 }  # fmt: skip

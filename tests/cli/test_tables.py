@@ -52,27 +52,18 @@ def test_rows_that_the_screen_cannot_show_are_counted(folder: str, capsys: pytes
     from dissector.pipeline.partition_rows import WriteOptions
 
     ingest_here([JAVA, str(FOLDER / "mistake.pcapng")], folder, WriteOptions(frames=True))
-    assert show_on_screen(folder, THIS_MACHINE, None, lambda capture: 0) == 0
+    assert show_on_screen(folder, None, lambda capture: 0) == 0
     assert capsys.readouterr().err == f"kdissect: {folder}: 3 rows without a message: show prints them\n"
-    assert show_on_screen(folder, THIS_MACHINE, "kind == tls", lambda capture: 0) == 1
+    assert show_on_screen(folder, "kind == tls", lambda capture: 0) == 1
     assert capsys.readouterr().err == f"kdissect: {folder}: no row that matches has a message: show prints them\n"
 
 
-@pytest.mark.slow
-@cases("command", ["show", "stats", "open"])
-@cases("option", [("--master", "local[2]"), ("--remote", "sc://h"), ("--conf", "a=b"), ("-v",)])
-def test_where_spark_runs_is_for_tables(command: str, option: tuple[str, ...]) -> None:
-    done = kdissect(command, JAVA, *option)
+@cases("command", ["show", "stats", "open", "diff"])
+def test_spark_reads_no_tables(folder: str, command: str) -> None:
+    """DuckDB does, wherever they are."""
+    done = kdissect(command, folder, "--master", "local[2]")
     assert (done.returncode, done.stdout) == (2, b"")
-    assert (
-        done.stderr.decode() == f"kdissect: {JAVA}: --master, --remote, --conf and -v are for tables and ingest only\n"
-    )
-
-
-def test_a_diff_of_captures_has_no_cluster() -> None:
-    done = kdissect("diff", JAVA, JAVA, "--master", "local[2]")
-    assert done.returncode == 2
-    assert b"are for tables" in done.stderr
+    assert b"--master" in done.stderr
 
 
 @pytest.mark.slow
@@ -84,13 +75,6 @@ def test_a_diff_of_captures_has_no_cluster() -> None:
             "{}: --response, --port, --decode-as, --keylog and --show-secrets are for captures",
         ),
         (("show", "{}", JAVA), "{}: name one folder of tables and nothing else"),
-        (("show", "{}", "--conf", "spark.x"), "--conf spark.x: not NAME=VALUE"),
-        (("stats", "{}", "--conf", "=1"), "--conf =1: not NAME=VALUE"),
-        (
-            ("show", "{}", "--master", "foo"),
-            "foo: no master: there are local[N], spark://HOST:PORT, yarn and k8s://URL",
-        ),
-        (("stats", "{}", "--remote", "sc://127.0.0.1:1"), "sc://127.0.0.1:1: nobody answers there: connection refused"),
         (
             ("diff", "{}", "{}"),
             "with tables, name two or more sides as TABLES:NAME",
@@ -100,7 +84,6 @@ def test_a_diff_of_captures_has_no_cluster() -> None:
     ],
 )
 def test_what_does_not_go_together_is_one_line(folder: str, words: tuple[str, ...], why: str) -> None:
-    pytest.importorskip("pyspark", reason="NOT TESTED with pyspark: it is not installed")
     done = kdissect(*(word.format(folder) for word in words))
     assert (done.returncode, done.stdout) == (2, b"")
     [line] = done.stderr.decode().splitlines()
@@ -121,17 +104,32 @@ def test_a_bad_filter_is_reported_before_anything_starts(folder: str) -> None:
     assert done.stderr.startswith(b"kdissect: -Y: ")
 
 
-@pytest.mark.parametrize("command", ["show", "stats", "open"])
-def test_without_java_one_line_says_how_to_get_it(
-    folder: str, command: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_without_java_one_line_says_how_to_get_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("pyspark", reason="NOT TESTED with pyspark: it is not installed")
     monkeypatch.setenv("PATH", str(tmp_path))
     monkeypatch.setenv("JAVA_HOME", "")
-    done = kdissect(command, folder, "--master", "local[2]")
+    done = kdissect("ingest", JAVA, "--out", str(tmp_path / "tables"), "--master", "local[2]")
     assert (done.returncode, done.stdout) == (2, b"")
     assert done.stderr.startswith(b"kdissect: Spark needs Java, and there is none: install")
     assert done.stderr.count(b"\n") == 1
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("option", "why"),
+    [
+        (("--conf", "spark.x"), "--conf spark.x: not NAME=VALUE"),
+        (("--conf", "=1"), "--conf =1: not NAME=VALUE"),
+        (("--master", "foo"), "foo: no master: there are local[N], spark://HOST:PORT, yarn and k8s://URL"),
+        (("--remote", "sc://127.0.0.1:1"), "sc://127.0.0.1:1: nobody answers there: connection refused"),
+    ],
+)
+def test_a_cluster_that_is_none_is_one_line(tmp_path: Path, option: tuple[str, ...], why: str) -> None:
+    pytest.importorskip("pyspark", reason="NOT TESTED with pyspark: it is not installed")
+    done = kdissect("ingest", JAVA, "--out", str(tmp_path / "tables"), *option)
+    assert (done.returncode, done.stdout) == (2, b"")
+    [line] = done.stderr.decode().splitlines()
+    assert line.startswith(f"kdissect: {why}")
 
 
 def test_settings_are_names_and_values() -> None:
@@ -139,3 +137,23 @@ def test_settings_are_names_and_values() -> None:
     assert not THIS_MACHINE.is_set
     with pytest.raises(UsageError, match="not NAME=VALUE"):
         Cluster(conf=["a"])
+
+
+def test_problems_of_a_run_are_told_once(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    """And those of one capture beside it; a run of one capture has its own only."""
+    pytest.importorskip("deltalake", reason="NOT TESTED with deltalake: it is not installed")
+    from dissector.cli import table_upkeep
+    from dissector.cli.formats import StatsFormat
+    from dissector.tables.snapshot import Snapshot
+
+    of_run, own = {"message": "keys are missing"}, {"message": "cut"}
+    plain = {"capture": "c", "begin_ns": 0, "bytes": 1, "packets": 1, "options": ""}
+    rows = [
+        plain | {"path": path, "epoch": epoch, "problems": problems}
+        for path, epoch, problems in (("a", 1, [of_run]), ("b", 1, [of_run, own]), ("c", 2, [own]), ("d", 3, None))
+    ]
+    monkeypatch.setattr(table_upkeep, "_seen", lambda _: Snapshot(rows, {}, {}))
+    assert table_upkeep.list_captures("tables", StatsFormat.TEXT) == 0
+    told = capsys.readouterr()
+    assert [line.split("  ")[-1] for line in told.out.splitlines()] == ["a", "1 problem", "1 problem", "d"]
+    assert told.err == "of 2 captures that were read together: keys are missing\n"

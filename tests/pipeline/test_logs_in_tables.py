@@ -10,44 +10,40 @@ import pytest
 
 from tests.conftest import PCAPS
 
-pytest.importorskip("pyspark", reason="NOT TESTED with pyspark: it is not installed")
+pytest.importorskip("duckdb", reason="NOT TESTED with DuckDB: it is not installed")
 
 import pyarrow as pa
 from deltalake import write_deltalake
-from pyspark.sql import SparkSession
 
 from dissector.capture import CaptureError
 from dissector.capture_session import Capture
 from dissector.cli.formats import Format
-from dissector.cli.options import Cluster
 from dissector.cli.render.printing import RowRenderer
 from dissector.cli.show import show
-from dissector.cli.tables import lines, open_tables, summary
+from dissector.cli.tables import open_tables, rendered, summary
 from dissector.filter import parse
-from dissector.pipeline.ingest_on_spark import ingest_on_spark
+from dissector.pipeline.ingest_here import ingest_here
 from dissector.pipeline.partition_rows import WriteOptions
-from dissector.pipeline.spark_engine import Spark
 from dissector.tables.reader import Tables
 from tests.pipeline.rolling import packets, pcap
 from tests.pipeline.test_lone_files import LOGS, of, transcript
 from tests.tables.conftest import tables_of
 from tests.tables.test_row_to_exchange import READ_INDEXES
 
-pytestmark = [pytest.mark.slow, pytest.mark.spark]
+pytestmark = pytest.mark.slow
 CAPTURES = ("java", "aiokafka")
 
 
 class Made(NamedTuple):
-    """A session, its tables, and the files that they are of."""
+    """Tables, and the files that they are of."""
 
-    spark: SparkSession
     tables: Tables
     logs: list[Path]
     captures: list[Path]
 
 
 @pytest.fixture(scope="module")
-def made(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Made:
+def made(tmp_path_factory: pytest.TempPathFactory) -> Made:
     """All files of Kafka's own; captures with times, without, and of times that are made up; one that is nothing."""
     folder = tmp_path_factory.mktemp("logs")
     captures = [PCAPS / f"{name}.pcapng" for name in CAPTURES]
@@ -56,8 +52,8 @@ def made(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Made:
     nothing = of(folder, b"nothing that anybody knows", "nothing")
     logs = [*LOGS, *READ_INDEXES]
     files = [nothing, *captures, *logs]
-    ingest_on_spark(spark, [str(file) for file in files], str(folder / "tables"), WriteOptions())
-    return Made(spark, tables_of(Spark(spark), str(folder / "tables")), in_order(logs), captures)
+    ingest_here([str(file) for file in files], str(folder / "tables"), WriteOptions())
+    return Made(tables_of(str(folder / "tables")), in_order(logs), captures)
 
 
 def in_order(logs: list[Path]) -> list[Path]:
@@ -68,6 +64,11 @@ def in_order(logs: list[Path]) -> list[Path]:
             times = [exchange.row.time_ns for exchange in capture.exchanges()]
         keys[log] = (times[0], max(times[0], times[-1]), hashlib.sha256(log.read_bytes()).hexdigest())
     return sorted(logs, key=keys.__getitem__)
+
+
+def printed(tables: Tables, printing: RowRenderer, text: str | None = None) -> bytes:
+    found = rendered(tables, printing, None if text is None else parse(text))
+    return b"".join(piece for _, pieces in found for piece in pieces)
 
 
 def shown(files: list[Path], form: Format, filter: str | None = None) -> bytes:
@@ -83,7 +84,7 @@ def shown(files: list[Path], form: Format, filter: str | None = None) -> bytes:
 def test_everything_is_printed_as_show_prints_it(made: Made, form: Format) -> None:
     """Numbers, connections, times since the first, keys and their order, bytes as hex."""
     printing = RowRenderer.of(form, None)
-    found = printing.head + b"".join(lines(made.tables, printing, None))
+    found = printing.head + printed(made.tables, printing)
     assert found.splitlines() == shown([*made.logs, *made.captures], form).splitlines()
 
 
@@ -98,16 +99,16 @@ def test_everything_is_printed_as_show_prints_it(made: Made, form: Format) -> No
     ],
 )
 def test_a_filter_finds_the_same_entries(made: Made, text: str) -> None:
-    found = b"".join(lines(made.tables, RowRenderer.of(Format.JSON, None), parse(text)))
+    found = printed(made.tables, RowRenderer.of(Format.JSON, None), text)
     assert found == shown([*made.logs, *made.captures], Format.JSON, text)
     assert found
 
 
 def test_tables_of_another_make_are_one_line(tmp_path: Path) -> None:
     write_deltalake(tmp_path / "captures", pa.table({"digest": ["0" * 64], "path": ["a"]}))
-    with pytest.raises(CaptureError, match="kdissect did not write this table"), open_tables(str(tmp_path), Cluster()):
+    with pytest.raises(CaptureError, match="kdissect did not write this table"), open_tables(str(tmp_path)):
         pass
-    with pytest.raises(CaptureError, match="no tables found"), open_tables(str(tmp_path / "nowhere"), Cluster()):
+    with pytest.raises(CaptureError, match="no tables found"), open_tables(str(tmp_path / "nowhere")):
         pass
 
 

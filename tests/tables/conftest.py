@@ -1,7 +1,7 @@
-"""Bundled captures in tables, read by each engine: DuckDB in all runs, Spark where it is asked for."""
+"""Bundled captures in tables."""
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pytest
 
@@ -12,7 +12,6 @@ if TYPE_CHECKING:
     from dissector.tables.reader import Tables
 
 __all__ = ["spark", "spark_log"]
-ENGINES = ["duckdb", pytest.param("spark", marks=[pytest.mark.slow, pytest.mark.spark])]
 
 
 @pytest.fixture(scope="package")
@@ -27,32 +26,24 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> str:
     return made
 
 
-@pytest.fixture(params=ENGINES)
-def opened(request: pytest.FixtureRequest) -> "Callable[[str], Tables]":
+@pytest.fixture
+def opened() -> "Callable[[str], Tables]":
     """Opens the tables of a folder."""
-    if request.param == "duckdb":
-        from dissector.tables.duckdb_engine import DuckDb
-
-        engine: Any = DuckDb()
-    else:
-        session = request.getfixturevalue("spark")
-        from dissector.pipeline.spark_engine import Spark
-
-        engine = Spark(session)
-    return lambda folder: tables_of(engine, folder)
+    return tables_of
 
 
-def tables_of(engine: Any, folder: str) -> "Tables":
-    """The tables of a folder, read by an engine."""
+def tables_of(folder: str) -> "Tables":
+    """The tables of a folder."""
+    from dissector.tables.database import Database
     from dissector.tables.reader import Tables
     from dissector.tables.snapshot import snapshot
 
     seen = snapshot(f"file://{folder}")
     assert seen is not None
-    return Tables(engine, folder, seen)
+    return Tables(Database(), seen)
 
 
 @pytest.fixture
-def tables(opened: "Callable[[str], Tables]", folder: str) -> "Tables":
+def tables(folder: str) -> "Tables":
     """Those of the bundled captures."""
-    return opened(folder)
+    return tables_of(folder)

@@ -309,7 +309,7 @@ def test_a_store_that_loses_commits_is_refused_in_one_line(server: ObjectStore) 
 
 
 @pytest.mark.spark
-def test_spark_reads_and_writes_a_bucket(bucket: str) -> None:
+def test_spark_writes_to_a_bucket(bucket: str) -> None:
     """Its tasks use pyarrow: no library of Hadoop's is needed."""
     needs("java")
     _uploaded(bucket, FILES)
@@ -317,9 +317,6 @@ def test_spark_reads_and_writes_a_bucket(bucket: str) -> None:
     made = kdissect("ingest", f"s3://{bucket}/captures", "--out", out, "--master", "local[2]")
     assert made.returncode == 0, made.stderr
     assert _counts(out) == {name: rows for name, (rows, _) in _local().items()}
-    here, there = (kdissect("show", out, "-f", "json", *more) for more in ([], ["--master", "local[2]"]))
-    assert here.returncode == there.returncode == 0, there.stderr
-    assert here.stdout == there.stdout
 
 
 @pytest.mark.exhaustive

@@ -23,7 +23,7 @@ import dissector
 from dissector.capture import CaptureError
 from dissector.cli.formats import Format
 from dissector.cli.render.printing import RowRenderer
-from dissector.cli.tables import lines
+from dissector.cli.tables import rendered
 from dissector.filter import parse
 from dissector.pipeline.ingest_here import ingest_here
 from dissector.pipeline.partition_rows import WriteOptions
@@ -101,7 +101,8 @@ def column(folder: str, table: str, name: str) -> list[tuple[str, Any]]:
 
 def printed(tables: "Tables", text: str | None = None) -> list[bytes]:
     row_filter = None if text is None else parse(text)
-    return list(lines(tables, RowRenderer.of(Format.TEXT, "number,conn,api,client,server"), row_filter))
+    found = rendered(tables, RowRenderer.of(Format.TEXT, "number,conn,api,client,server"), row_filter)
+    return [bytes(line) for _, lines in found for line in lines]
 
 
 def _without_numbers(rows: list[bytes]) -> list[bytes]:

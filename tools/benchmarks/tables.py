@@ -24,6 +24,8 @@ CAPTURES: Final = 35
 BARE_TIMES: Final = 2.5
 """So many times a bare PySpark job a tiny ingest may take."""
 MOST_FILES: Final = 30
+READ_PACKETS: Final = 200_000
+READ: Final = (["stats"], ["show", "-f", "json"], ["show"], ["show", "-Y", "api == Metadata && latency > 5ms"])
 SMALL_RUNS: Final = 300
 GROWTH: Final = 2.5
 """So many times the first runs into tables the last ones may take."""
@@ -43,11 +45,11 @@ def main(folder: Path) -> None:
         tiny = _ingest(title, [TINY], folder / title, more)
         print(f"  {tiny.seconds / bare.seconds:.2f} times the bare job (at most {BARE_TIMES})", flush=True)
     line("show tables", [*KDISSECT, "show", str(folder / "ingest")], 3)
-    line("show tables, Spark", [*KDISSECT, "show", str(folder / "ingest"), "--master", "local[2]"], 1)
     captures = sorted(PCAPS.glob("*.pcapng"), key=lambda path: path.stat().st_size)[-CAPTURES:]
     _ingest(f"ingest of {len(captures)} captures", captures, folder / "many", [])
     sizes(folder / "many", sum(path.stat().st_size for path in captures))
     print(f"  at most {MOST_FILES} files are wanted", flush=True)
+    _read(folder)
     _run_by_run(folder)
     _first_progress(folder)
     _follow(folder)
@@ -55,6 +57,24 @@ def main(folder: Path) -> None:
 
 def _ingest(title: str, captures: list[Path], out: Path, more: list[str]) -> Figure:
     return line(title, [*KDISSECT, "ingest", *map(str, captures), "--out", str(out), *more], 1)
+
+
+def _read(folder: Path) -> None:
+    """What reading costs beside the same command on the capture, in CPU, and beside `show --format json` of it."""
+    path, tables = folder / "read.pcap", folder / "read"
+    chatty(path, READ_PACKETS)
+    _ingest("ingest of what is read", [path], tables, [])
+    whole = line("show -f json", [*KDISSECT, "show", "-f", "json", str(path)], 3)
+    for command in READ:
+        words = " ".join(command)
+        captured = line(words, [*KDISSECT, *command, str(path)], 3)
+        stored = line(f"{words}, tables", [*KDISSECT, *command, str(tables)], 3)
+        print(
+            f"  {stored.cpu / captured.cpu:.2f} times the capture,"
+            f" {stored.cpu / whole.cpu:.2f} times show -f json of it",
+            flush=True,
+        )
+    path.unlink()
 
 
 def _run_by_run(folder: Path) -> None:

@@ -81,8 +81,14 @@ def session_subjects(fetched: Mapping[str, Iterable[int]]) -> Iterator[Subject]:
 
 
 def record_sizes(message: ExchangeMessage | None) -> list[int]:
-    """The sizes of the records of a message, by place."""
-    return [] if message is None else [len(each) if isinstance(each, bytes) else 0 for each in _records_of(message)]
+    """The sizes of the records of a message, by place; in tables they are packed."""
+    return [] if message is None else [_size(each) for each in _records_of(message)]
+
+
+def _size(records: object) -> int:
+    if isinstance(records, dict):
+        return int(records["size"])
+    return len(records) if isinstance(records, bytes) else 0
 
 
 def record_bytes_by_topic(exchange: Exchange) -> dict[Subject, tuple[int, int, bool]]:

@@ -1,0 +1,94 @@
+"""Lines of JSON that SQL and the kernel make of stored messages are those of the exchanges of the rows."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import orjson
+import pytest
+
+pytest.importorskip("duckdb", reason="NOT TESTED with DuckDB: it is not installed")
+
+from dissector.core.json_text import dumps
+from dissector.exchange.to_json import json_line
+from dissector.filter import parse
+from dissector.pipeline.ingest_here import ingest_here
+from dissector.pipeline.partition_rows import WriteOptions
+from dissector.protocol.records.to_json import records_object
+from dissector.tables.json_lines import json_lines
+from dissector.tables.record_texts import is_understood, with_records
+from tests.conftest import PCAPS
+from tests.tables.conftest import tables_of
+
+if TYPE_CHECKING:
+    from dissector.tables.reader import Tables
+
+WITH_RECORDS = ("java", "java-transactions", "kafka-python-as-0.10", "librdkafka", "java-sasl-plain", "kraft-quorum")
+"""Compressed ones, transactions and their markers, message sets, logins, the metadata log."""
+
+
+def lines(tables: "Tables", text: str | None = None, most: int | None = None) -> list[bytes]:
+    found = json_lines(tables, None if text is None else parse(text), most)
+    return b"".join(bytes(piece) for _, pieces in found for piece in pieces).splitlines(keepends=True)
+
+
+@pytest.fixture(scope="module", params=[WriteOptions(), WriteOptions(frames=True), WriteOptions(records=False)])
+def made(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> "Tables":
+    folder = str(tmp_path_factory.mktemp("lines") / "tables")
+    ingest_here([str(PCAPS / f"{name}.pcapng") for name in WITH_RECORDS], folder, request.param)
+    return tables_of(folder)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("text", [None, "api == Produce", "response.throttle_time_ms >= 0 && topic", "latency > 1h"])
+def test_lines_are_those_of_the_exchanges(made: "Tables", text: str | None) -> None:
+    wanted = list(map(json_line, made.exchanges(None if text is None else parse(text))))
+    assert lines(made, text) == wanted
+    assert lines(made, text, 2) == wanted[:2]
+    assert bool(wanted) == (text != "latency > 1h")
+
+
+@pytest.mark.slow
+def test_rows_are_counted_as_they_are_written(made: "Tables") -> None:
+    assert sum(rows for rows, _ in json_lines(made, None, None)) == made.counted()
+
+
+def _packed(data: bytes, heads: str = "") -> bytes:
+    return f'{{"size":{len(data)},"batches":[{heads}],"bytes":"{data.hex()}"}}'.encode()
+
+
+def test_what_the_kernel_leaves_is_written_by_python() -> None:
+    """No batch at all, and a message of the oldest format, between others."""
+    message = bytes.fromhex("000000000000000100000010000000000000ffffffff000000026162")
+    fields = (b"", b"ab", message, 3 * message)
+    text = b"[" + b",".join(map(_packed, fields)) + b"]"
+    assert is_understood(text)
+    assert b"".join(with_records(text)) == b"[" + b",".join(dumps(records_object(each)) for each in fields) + b"]"
+
+
+@pytest.mark.parametrize("heads", ['{"base_offset":0,"records":[]}', '{"error":"no"}'])
+def test_what_is_decoded_beside_the_bytes_is_not_lost(heads: str) -> None:
+    assert not is_understood(_packed(b"", heads))
+    assert is_understood(_packed(b"", '{"base_offset":-1,"batch_length":9,"compression":"none","records_count":0}'))
+
+
+def test_a_text_that_looks_packed_is_a_text() -> None:
+    assert is_understood(dumps({"client_id": '{"size":0,"batches":[],"bytes":"00"}'}))
+    assert b"".join(with_records(dumps({"client_id": '"bytes":"00"'}))) == dumps({"client_id": '"bytes":"00"'})
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("client", ["plain", 'say "so" \\\\ it\'s', "\x1b[31m\x7f", "\u202eevil", "Zo\u00eb", "}}"])
+def test_hostile_texts_are_escaped_as_elsewhere(client: str, tmp_path: Path) -> None:
+    name = client.encode()
+    request = bytes.fromhex("0012000000000001") + len(name).to_bytes(2, "big") + name
+    frames = ((">", request), ("<", bytes.fromhex("00000001000000000000")))
+    path = tmp_path / "a.hex"
+    path.write_text("".join(f"{mark} {len(data):08x}{data.hex()}\n" for mark, data in frames))
+    ingest_here([str(path)], str(tmp_path / "tables"), WriteOptions())
+    tables = tables_of(str(tmp_path / "tables"))
+    [line] = lines(tables)
+    assert [line] == list(map(json_line, tables.exchanges()))
+    assert b"\x1b" not in line
+    assert b"\x7f" not in line
+    assert "\u202e" not in line.decode()
+    assert orjson.loads(line)["client_id"] == client
