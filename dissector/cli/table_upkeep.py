@@ -157,10 +157,10 @@ def verify(folder: str) -> int:
     """Check tables; return the exit code, 1 if something is wrong. Connections that are cut between captures are told,
     and are not wrong."""
     seen = _seen(folder)
-    from dissector.tables import maintenance
     from dissector.tables.file_systems import normal_uri
+    from dissector.tables.verification import problems
 
-    found = list(maintenance.problems(normal_uri(folder), seen))
+    found = list(problems(normal_uri(folder), seen))
     for words in found:
         print_error(f"{folder}: {words}")
     if not found:

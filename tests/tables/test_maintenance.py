@@ -13,10 +13,11 @@ from deltalake import DeltaTable
 from dissector.pipeline.ingest_here import ingest_here
 from dissector.pipeline.partition_rows import WriteOptions
 from dissector.tables.delta_log import append_facts, remove_captures
-from dissector.tables.maintenance import compact, problems, vacuum
+from dissector.tables.maintenance import compact, vacuum
 from dissector.tables.run import Run
 from dissector.tables.schemas import FACT_TABLES
 from dissector.tables.snapshot import Snapshot, snapshot
+from dissector.tables.verification import problems
 from tests.cli.test_commands import kdissect
 from tests.conftest import PCAPS
 from tests.pipeline.contents import contents, rows_that_count

@@ -26,9 +26,10 @@ from dissector.pipeline.ring_follower import Follower, MicroBatchReport
 from dissector.pipeline.splits import route, splits
 from dissector.tables.delta_log import remove_captures
 from dissector.tables.file_systems import opened
-from dissector.tables.maintenance import compact, problems, vacuum
+from dissector.tables.maintenance import compact, vacuum
 from dissector.tables.snapshot import snapshot
 from dissector.tables.storage import Storage, StorageError
+from dissector.tables.verification import problems
 from tests.cli.test_commands import KDISSECT, kdissect
 from tests.conftest import PCAPS, some_of
 from tests.needs import needs

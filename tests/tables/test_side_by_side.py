@@ -18,9 +18,10 @@ from dissector.pipeline.ingest_here import ingest_here
 from dissector.pipeline.partition_rows import WriteOptions
 from dissector.tables import delta_log
 from dissector.tables.delta_log import put_captures, remove_captures
-from dissector.tables.maintenance import compact, problems
+from dissector.tables.maintenance import compact
 from dissector.tables.run import Run
 from dissector.tables.schemas import FACT_TABLES
+from dissector.tables.verification import problems
 from tests.cli.test_commands import KDISSECT
 from tests.conftest import PCAPS, some_of
 from tests.forked import PipedProgram
