@@ -257,7 +257,7 @@ def _is_of_joins(entry: DiffEntry, join: DiffEntry | None) -> bool:
 def _is_of_static_member(entry: DiffEntry, instance: DiffEntry | None) -> bool:
     """Return whether an entry follows from static membership: no coordinator demands another id of a static member,
     which begins without one after each restart, and does not leave its group (KIP-345); its leader need not assign
-    anew (KIP-814)."""
+    again (KIP-814)."""
     if instance is None or (instance.a == "null") == (instance.b == "null"):
         return False
     static, other = (entry.b, entry.a) if instance.a == "null" else (entry.a, entry.b)

@@ -6,7 +6,7 @@ import numpy as np
 
 from dissector.core.arrays import Bool
 from dissector.core.batches import NEVER
-from dissector.core.columns import tuples
+from dissector.core.columns import is_in, tuples
 from dissector.core.finding import Severity
 from dissector.core.text import duration
 from dissector.findings.explanation import Explanation
@@ -23,6 +23,7 @@ from dissector.protocol.schema.loader import api_name
 
 ALIKE: Final = 0.05
 """A timeout cuts waits to the same length, but for this part of it; a client that stops does so at any time."""
+_WAITING: Final = np.array(sorted(WAITING), np.int64)
 LONG_NS: Final = 10 * SECOND
 """Below, that a request waited behind another one is nothing: some clients let all Fetches wait for five seconds."""
 TOGETHER_NS: Final = 50 * MILLISECOND
@@ -128,7 +129,7 @@ class WaitsBehind(ConnectionDetector):
     def examine_rows(self, rows: ExaminedRows) -> None:
         """Compare the exchanges that took long with the wait before them."""
         some = rows.where(rows.has_both & (rows.latency_ns >= LONG_NS))
-        is_waiting = np.isin(some.api_key, list(WAITING))
+        is_waiting = is_in(some.api_key.astype(np.int64), _WAITING)
         columns = some.row, some.connection, some.api_key, some.request_ns, some.response_ns, is_waiting
         for row, connection, key, request_ns, end_ns, waits in tuples(*columns):
             if waits:

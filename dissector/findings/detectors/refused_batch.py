@@ -7,6 +7,7 @@ from typing import ClassVar, Final
 import numpy as np
 
 from dissector.core.arrays import Bool, Int64
+from dissector.core.columns import is_in
 from dissector.core.finding import Finding, Severity
 from dissector.core.text import counted
 from dissector.findings.explanation import Explanation
@@ -40,8 +41,7 @@ _GOT: Final = (
 
 
 def _is_examined(codes: Int64) -> Bool:
-    found: Bool = np.isin(codes, _EXAMINED)
-    return found
+    return is_in(codes, _EXAMINED)
 
 
 class RefusedBatch(MessageDetector):
