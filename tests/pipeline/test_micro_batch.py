@@ -142,7 +142,9 @@ def at_once(plans: list[FileScan], origins: FileOrigins, secrets: bytes = b"") -
     )
     found = [row for each in made for row in separate(each)]
     tables = [(table, row) for table, row in found if table not in (TALLIES, OBSERVATIONS.name)]
-    return described(tables + found_in(of(OBSERVATIONS.name, found), origins))
+    tables += found_in(of(OBSERVATIONS.name, found), origins)
+    current = current_findings(of("findings", tables))
+    return described([each for each in tables if each[0] != "findings"] + [("findings", row) for row in current])
 
 
 @dataclass(frozen=True)

@@ -72,7 +72,7 @@ TASKS: Final = (
     Task("See who talks to whom, in order", "java-classic", "D", "node 1"),
     Task("Follow a partition to its next exchange", "java-classic", "2 0 G J enter", "java-classic[",
          lambda screen: screen.row > 19),
-    Task("Compare a client with the one most like it", "java-classic", "1 9 G p enter", "16 differences", _is_compared),
+    Task("Compare a client with the one most like it", "java-classic", "1 9 G p enter", "13 differences", _is_compared),
     Task("Compare two connections", "java-classic", "p c 4 enter", "A C1 adminclient-1", _is_compared),
     Task("See two exchanges side by side", "java-classic", "2 0 G m j =", "partitions[1].fetch_offset", _is_compared),
 )  # fmt: skip

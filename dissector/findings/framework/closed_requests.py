@@ -89,12 +89,13 @@ class CloseExtractor(Extractor):
             self.observe(scope, row, (packet, start), observed)
 
     def _is_left_out(self, connection: int, row: int) -> bool:
-        """Whether the broker answered requests behind the first one of a connection that it did not answer."""
+        """Whether the broker surely answered requests behind the first one of a connection that it did not answer."""
         looked_at = self._left_out.of(connection)
         if looked_at:
             return False
         looked_at.append(row)
-        return ConnectionEnd(self.context, connection, row).is_left_out
+        end = ConnectionEnd(self.context, connection, row)
+        return end.is_left_out and not end.has_gaps
 
 
 class _Stated(NamedTuple):
