@@ -14,6 +14,8 @@ What may differ, as it depends on what is learned after a row was written:
   * findings about a request whose response comes after the examination has passed it: after too many other requests,
     too long after its connection was closed, or too long after the request itself. Retransmissions are not reported if
     more other rows of the partition lie between than a detector remembers;
+  * the cause of a close, where it takes rows of the connection that are written already: `closed-in-flight` is there in
+    place of `suspect-version` and the like;
   * what was read before its TLS secrets were in the key log may stay encrypted, and be in no table, until
     `kdissect tables replace --keylog`;
   * problems of all files together (`captures.problems`) are reported at the end, and are not in the table.
