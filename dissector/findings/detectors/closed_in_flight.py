@@ -56,6 +56,7 @@ class ClosedInFlight(CloseCause):
 
     contradictions: ClassVar = (
         if_.other_protocol, if_.version_not_offered, if_.never_acknowledged, if_.answered_by_another_id,
+        if_.response_may_be_missing,
     )  # fmt: skip
     quiet_ns: ClassVar = 60 * SECOND
     counts_requests: ClassVar = True

@@ -95,6 +95,13 @@ def has_gaps(end: ConnectionEnd) -> bool:
     return end.has_gaps
 
 
+def response_may_be_missing(end: ConnectionEnd) -> bool:
+    """Bytes of the broker that came behind the request are missing from the capture: `near-loss` says so."""
+    rows = end.rows
+    is_gap = (rows.kind == RowKind.GAP) & (rows.response != NO_FRAME)
+    return bool((rows.response_ns[is_gap] >= end.request_ns).any())
+
+
 def other_protocol(end: ConnectionEnd) -> bool:
     """The server responds in another protocol."""
     return end.context.is_server_foreign(end.connection)
