@@ -210,7 +210,8 @@ def _print_report(batch: "MicroBatchReport") -> None:
     rate = batch.packets / batch.seconds if batch.seconds else 0.0
     behind = f"; {batch.behind:.1f} s behind" if batch.files else ""
     print(
-        f"{batch.files:,} files, {batch.packets:,} packets -> {batch.rows:,} rows in {batch.seconds:.1f} s: "
+        f"{counted(batch.files, 'file')}, {counted(batch.packets, 'packet')} -> {counted(batch.rows, 'row')} "
+        f"in {batch.seconds:.1f} s: "
         f"{rate:,.0f} packets/s{behind}",
         file=sys.stderr,
     )

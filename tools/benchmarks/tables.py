@@ -34,7 +34,7 @@ ROTATES: Final = 5.0
 RING_FILES: Final = 8
 RING_PACKETS: Final = 10_000
 """Packets of each: 3 MB."""
-_REPORT: Final = re.compile(r"(\d+) files, .* in ([\d.]+) s: .*; [\d.]+ s behind")
+_REPORT: Final = re.compile(r"(\d+) files?, .* in ([\d.]+) s: .*; [\d.]+ s behind")
 
 
 def main(folder: Path) -> None:

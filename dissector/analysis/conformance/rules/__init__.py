@@ -11,6 +11,7 @@ from dissector.analysis.conformance.rules import (
     frames,
     groups,
     logins,
+    member_epochs,
     produce,
     records,
     retries,
@@ -18,5 +19,5 @@ from dissector.analysis.conformance.rules import (
 
 RULES: Final[tuple[ProtocolRule, ...]] = (
     *frames.RULES, *answers.RULES, *logins.RULES, *produce.RULES, *fetch.RULES, *records.RULES, *groups.RULES,
-    *cluster.RULES, *retries.RULES, *forwarding.RULES,
+    *member_epochs.RULES, *cluster.RULES, *retries.RULES, *forwarding.RULES,
 )  # fmt: skip

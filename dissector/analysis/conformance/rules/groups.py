@@ -1,4 +1,4 @@
-"""Rules on members of groups: classic ones, those of KIP-848, and share groups."""
+"""Rules on members of classic groups, and on what members of all groups send to their coordinator."""
 
 from collections.abc import Iterator
 from typing import Final, NamedTuple
@@ -20,10 +20,6 @@ from dissector.protocol.schema.error_codes import ErrorCode
 RULES: Final = RuleBook()
 _CLASSIC: Final = frozenset({"JoinGroup", "SyncGroup", "Heartbeat", "OffsetCommit", "LeaveGroup"})
 _ERROR: Final = "response.error_code"
-_FIRST_HEARTBEAT: Final = (
-    "member_epoch", "rebalance_timeout_ms", "subscribed_topic_names", "subscribed_topic_regex", "topic_partitions",
-    "member_id",
-)  # fmt: skip
 _GENERATION: Final = "generation_id_or_member_epoch"
 _JOIN: Final = frozenset({"JoinGroup"})
 DEFAULT_REBALANCE_MS: Final = 300_000
@@ -345,75 +341,6 @@ class CoordinatorMoved(RuleMemory):
         if event.error_code == ErrorCode.NOT_COORDINATOR and event.request.get("group_id"):
             self._moved.add((event.connection, event.request["group_id"]))
             yield Verdict(event, True, "", "")
-
-
-@RULES.request("first-heartbeat", "KIP-848; ConsumerGroupHeartbeatRequest.json", {"ConsumerGroupHeartbeat"},
-               reads=dict.fromkeys(f"request.{name}" for name in _FIRST_HEARTBEAT))  # fmt: skip
-def first_heartbeat(event: MessageEvent) -> Iterator[Verdict]:
-    """the first ConsumerGroupHeartbeat has the rebalance timeout, a subscription and no partitions."""
-    if event.body.get("member_epoch") != 0:
-        return
-    body = event.body
-    has_topics = body["subscribed_topic_names"] is not None or body.get("subscribed_topic_regex") is not None
-    missing = [
-        words for words, is_kept in (
-            ("no rebalance_timeout_ms", body["rebalance_timeout_ms"] > 0),
-            ("no subscription", has_topics),
-            ("partitions", body["topic_partitions"] == []),
-            ("no member_id", body["member_id"] or event.version == 0),
-        ) if not is_kept
-    ]  # fmt: skip
-    yield Verdict(event, not missing, "", f"it has {', '.join(missing)}")
-
-
-@RULES.memory("member-epoch", "KIP-848, KIP-932", {"ConsumerGroupHeartbeat", "ShareGroupHeartbeat"})
-class MemberEpochs(RuleMemory):
-    """a heartbeat has the member epoch of the last response; 0 after it was fenced; less than 0 to leave."""
-
-    def __init__(self) -> None:
-        self._epochs: dict[tuple[str, str], int] = {}
-
-    def request(self, event: MessageEvent) -> Iterator[Verdict]:
-        epoch = event.body.get("member_epoch", 0)
-        expected = self._epochs.get((event.body.get("group_id", ""), event.body.get("member_id", "")))
-        if expected is not None and epoch >= 0:
-            is_kept = epoch in (expected, 0)
-            yield Verdict(event, is_kept, "member_epoch", f"epoch {epoch}, but the broker said {expected}")
-
-    def response(self, event: MessageEvent) -> None:
-        if not event.body:
-            return
-        member = event.body.get("member_id") or event.request.get("member_id", "")
-        key = event.request.get("group_id", ""), member
-        if event.error_code == ErrorCode.NONE:
-            self._epochs[key] = event.body["member_epoch"]
-        elif event.error_code in (ErrorCode.UNKNOWN_MEMBER_ID, ErrorCode.FENCED_MEMBER_EPOCH):
-            self._epochs[key] = 0
-
-
-@RULES.memory("share-session-epoch", "KIP-932", {"ShareFetch", "ShareAcknowledge"})
-class ShareSessions(RuleMemory):
-    """each ShareFetch and ShareAcknowledge has the next share session epoch; the first acknowledges nothing."""
-
-    def __init__(self) -> None:
-        self._next: dict[tuple[int, str], int] = {}
-
-    def request(self, event: MessageEvent) -> Iterator[Verdict]:
-        epoch = event.body.get("share_session_epoch")
-        if epoch is None:
-            return
-        expected = self._next.get((event.connection, event.body["member_id"]))
-        if epoch == 0:
-            partitions = (each for topic in event.body["topics"] for each in topic["partitions"])
-            acknowledged = any(each["acknowledgement_batches"] for each in partitions)
-            yield Verdict(event, not acknowledged, "topics", "the first request of a session acknowledges records")
-        elif expected is not None and epoch > 0:
-            yield Verdict(event, epoch == expected, "share_session_epoch", f"epoch {epoch}, not {expected}")
-
-    def response(self, event: MessageEvent) -> None:
-        epoch = event.request.get("share_session_epoch", -1)
-        if event.error_code == ErrorCode.NONE and epoch >= 0:
-            self._next[event.connection, event.request["member_id"]] = epoch + 1
 
 
 @RULES.memory("generation-order", "Kafka's group coordinator", {"JoinGroup"}, side=RuleSide.BROKER)
