@@ -13,12 +13,17 @@ from dissector.cli.formats import Format
 from dissector.cli.render.printing import RowRenderer
 from dissector.cli.whole_file import WholeFile
 from dissector.filter import parse
-from tests.conftest import PCAPS
+from tests.conftest import PCAPS, some_of
 from tests.findings.test_examination import RECORDED
 
 FORMS = [(Format.TEXT, None), (Format.CSV, None), (Format.TEXT, "number,findings"), (Format.JSON, None),
          (Format.TEXT, "number")]  # fmt: skip
 QUICK = [path for path in RECORDED if path.stem in ("trouble-throttled", "trouble-rebalance-loop")]
+VARIED = (
+    "trouble-throttled", "trouble-rebalance-loop", "trouble-closed-in-flight", "trouble-near-loss", "trouble-slow",
+    "trouble-duplicate-correlation-id", "trouble-unreadable-request",
+)  # fmt: skip
+"""Findings of one message, of a connection, of a group, of its end, of order and time, of what can't be read."""
 QUESTIONS = [(None, None), ("severity >= warning || error", None), ("!response", None), ("finding", 3)]
 """A filter, and how many rows. `make test` asks each of text, and one of each other form."""
 SEGMENT = min((PCAPS / "segments").rglob("*.log"))
@@ -90,7 +95,7 @@ def test_the_output_is_as_if_all_was_examined_first(
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("path", RECORDED, ids=lambda path: path.stem)
+@pytest.mark.parametrize("path", some_of(RECORDED, *VARIED), ids=lambda path: path.stem)
 def test_every_finding_is_known_at_its_row(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("dissector.findings.framework.examination.STEP", 1)
     out = Stdout()

@@ -227,6 +227,7 @@ def test_an_error_while_capturing_is_reported_with_the_exchanges(failing: tuple[
     assert len(done.of("test_setup").rows) == len(done.of("test_asked_too_early").rows) == 1
 
 
+@pytest.mark.exhaustive
 @needs_rights
 def test_captures_are_kept_beside_the_report_under_xdist(tmp_path: Path) -> None:
     pytest.importorskip("xdist", reason="NOT TESTED with xdist: it is not installed")

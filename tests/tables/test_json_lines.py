@@ -16,7 +16,7 @@ from dissector.pipeline.partition_rows import WriteOptions
 from dissector.protocol.records.to_json import records_object
 from dissector.tables.json_lines import json_lines
 from dissector.tables.record_texts import is_understood, with_records
-from tests.conftest import PCAPS
+from tests.conftest import PCAPS, some_of
 from tests.tables.conftest import tables_of
 
 if TYPE_CHECKING:
@@ -39,7 +39,10 @@ def made(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("text", [None, "api == Produce", "response.throttle_time_ms >= 0 && topic", "latency > 1h"])
+@pytest.mark.parametrize(
+    "text",
+    some_of([None, "api == Produce", "response.throttle_time_ms >= 0 && topic", "latency > 1h"], None, "latency > 1h"),
+)
 def test_lines_are_those_of_the_exchanges(made: "Tables", text: str | None) -> None:
     wanted = list(map(json_line, made.exchanges(None if text is None else parse(text))))
     assert lines(made, text) == wanted
