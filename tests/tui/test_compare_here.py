@@ -173,6 +173,7 @@ def odd(tmp_path: Path) -> str:
     return written(tmp_path, one, other)
 
 
+@pytest.mark.exhaustive
 async def test_what_cannot_be_compared_is_said_in_one_line(odd: str, tmp_path: Path) -> None:
     async with opened(CLASSIC) as screen:
         main, marks = screen.main, screen.main.appearance.marks.marked

@@ -89,6 +89,7 @@ async def test_a_long_connection_is_read_as_one_scrolls(monkeypatch: pytest.Monk
         assert sum(line.is_head for line in follow(screen)._lines) == total
 
 
+@pytest.mark.exhaustive
 async def test_the_text_is_written_to_a_file(tmp_path: Path) -> None:
     async with opened(JAVA) as screen:
         await screen.press("V")

@@ -89,6 +89,7 @@ async def test_moving_on_traces_only_the_last_message(path: str, held: Held) -> 
         assert "header" in screen.lines()
 
 
+@pytest.mark.exhaustive
 async def test_a_short_message_selected_meanwhile_stays(path: str, held: Held) -> None:
     async with opened(path) as screen:
         await screen.pilot.press("j")
@@ -101,6 +102,7 @@ async def test_a_short_message_selected_meanwhile_stays(path: str, held: Held) -
         assert look.message is screen.main.model.exchange.request
 
 
+@pytest.mark.exhaustive
 async def test_a_jump_to_a_field_arrives_when_the_message_is_traced(path: str, held: Held) -> None:
     async with opened(path) as screen:
         assert screen.main.go_to_place(Location(2, "request", "header.client_id"))
@@ -123,6 +125,7 @@ async def test_escape_cancels_a_jump_to_a_field_and_keys_still_work(path: str, h
         assert screen.path == ""
 
 
+@pytest.mark.exhaustive
 async def test_a_hit_in_a_long_message_is_highlighted_once_traced_and_keys_still_work(path: str, held: Held) -> None:
     async with opened(path) as screen:
         await ask(screen.pilot, "made")
