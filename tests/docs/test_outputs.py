@@ -29,7 +29,11 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("document", some_of(WITH_OUTPUT, "first-capture", "rebalance", "tls", "formats", "two-clients"), ids=lambda path: path.stem)
+@pytest.mark.parametrize(
+    "document",
+    some_of(WITH_OUTPUT, "first-capture", "rebalance", "tls", "formats", "two-clients"),
+    ids=lambda path: path.stem,
+)
 def test_commands_print_what_stands_behind_them(document: Path, folder: Path) -> None:
     for each in shown(document.read_text(encoding="utf-8")):
         assert run(each.command, folder) == each.output, f"{each.command}: to write outputs again: make docs-outputs"

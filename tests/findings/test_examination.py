@@ -44,6 +44,7 @@ def of_whole(recorded: Path) -> list[tuple[int, Finding]]:
     return troubles(str(recorded))
 
 
+@pytest.mark.exhaustive
 @pytest.mark.slow
 @cases("recorded", RECORDED, ids=lambda path: path.stem)
 @cases("step", [1, 7])

@@ -248,6 +248,7 @@ def test_many(kafka_capture, count):
     assert kept == {str(tmp_path / "reports" / name) for name in names}
 
 
+@pytest.mark.exhaustive
 @needs_rights
 def test_settings_name_a_folder_for_the_captures_and_skip_where_capturing_is_refused(tmp_path: Path) -> None:
     settings = ["-o", "kafka_capture_folder=kept/here", "-o", "kafka_capture_refused=skip"]
@@ -276,6 +277,7 @@ def assert_refusal(out: str) -> None:
     assert "Traceback" not in out
 
 
+@pytest.mark.exhaustive
 @needs_rights
 @pytest.mark.skipif(os.geteuid() != 0, reason="NOT TESTED on an interface: this user can't become another one")
 def test_who_may_not_capture_is_told_what_to_do(tmp_path: Path) -> None:

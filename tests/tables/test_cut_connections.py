@@ -127,6 +127,7 @@ def test_captures_that_were_read_together_are_not_told(tmp_path: Path, monkeypat
     assert cuts(folder, 7) == cuts(folder) == []
 
 
+@pytest.mark.exhaustive
 def test_all_captures_of_the_runs_are_read_together_and_each_set_is_told_once(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -84,6 +84,7 @@ def test_two_capture_points_are_told_and_replaced(tmp_path: Path) -> None:
     assert done_as_told(folder, line) == 24
 
 
+@pytest.mark.exhaustive
 def test_files_that_overlap_are_told_and_replaced(tmp_path: Path) -> None:
     files = [capture(tmp_path, "a.pcap", WHOLE[: HALF + 5]), capture(tmp_path, "b.pcap", WHOLE[HALF - 5 :])]
     line = told(tmp_path / "tables", *files)
@@ -91,7 +92,12 @@ def test_files_that_overlap_are_told_and_replaced(tmp_path: Path) -> None:
     assert done_as_told(tmp_path / "tables", line) == 24
 
 
-@pytest.mark.parametrize(("first", "end"), [(10, 30), (11, 30), (10, 31), (0, 20)])
+OTHER_PARTS = ((10, 30), (10, 31), (0, 20))
+
+
+@pytest.mark.parametrize(
+    ("first", "end"), [(11, 30), *(pytest.param(*each, marks=pytest.mark.exhaustive) for each in OTHER_PARTS)]
+)
 def test_a_part_is_told_and_forgotten(tmp_path: Path, first: int, end: int) -> None:
     """Also if it begins or ends between a request and its response; it may come first."""
     files = [capture(tmp_path, "whole.pcap", WHOLE), capture(tmp_path, "part.pcap", WHOLE[first:end])]

@@ -108,6 +108,7 @@ async def test_a_client_is_compared_with_another_one_and_escape_comes_back_to_th
         assert isinstance(screen.pilot.app.screen, PeersDialog)
 
 
+@pytest.mark.exhaustive
 async def test_two_marked_exchanges_are_shown_side_by_side_as_the_wire_has_them() -> None:
     async with opened(CLASSIC, size=SIZES[0]) as screen:
         main = screen.main

@@ -134,6 +134,7 @@ async def test_o_opens_the_exchange_of_a_and_capital_o_that_of_b_and_q_comes_bac
         assert "A has no exchange here" in screen.notifications()
 
 
+@pytest.mark.exhaustive
 async def test_d_on_the_main_screen_asks_for_a_capture_and_compares(tmp_path: Path) -> None:
     for name in (JAVA, LIBRDKAFKA):
         (tmp_path / Path(name).name).symlink_to(name)

@@ -84,6 +84,7 @@ async def test_filtered_rows_are_exported_as_the_json_that_show_prints(shared: S
     assert printed.count(b"\n") == shown > 1
 
 
+@pytest.mark.exhaustive
 async def test_one_row_is_exported_in_each_readable_format(shared: SharedScreens, here: Path) -> None:
     async with shared.opened(JAVA) as screen:
         await screen.press("3", "G")

@@ -72,6 +72,7 @@ async def test_both_sides_are_read_searched_narrowed_and_opened() -> None:
         assert screen.main.model.side == "response"
 
 
+@pytest.mark.exhaustive
 async def test_a_long_connection_is_read_as_one_scrolls(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("tui.screens.follow_screen.AHEAD", 10)
     monkeypatch.setattr("tui.screens.follow_screen.MESSAGES_AT_ONCE", 1)

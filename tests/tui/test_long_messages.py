@@ -9,6 +9,7 @@ import pytest
 from dissector.capture_session import Capture
 from dissector.exchange.model import ExchangeMessage
 from dissector.tls.record_parts import TlsRecord
+from tests.conftest import some_of
 from tests.findings.conversations import Talk, produce, written
 from tests.tui.main_driver import opened
 from tests.tui.test_search import ask
@@ -48,7 +49,7 @@ def held(monkeypatch: pytest.MonkeyPatch) -> Iterator[Held]:
     held.go.set()
 
 
-@pytest.mark.parametrize("row", [1, 4])
+@pytest.mark.parametrize("row", some_of([1, 4], 4))
 async def test_bytes_are_shown_at_once_and_fields_once_they_are_traced(path: str, held: Held, row: int) -> None:
     async with opened(path) as screen:
         assert not held.begun
