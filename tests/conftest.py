@@ -35,7 +35,7 @@ QUICK = ("java", "aiokafka", "java-sasl-plain", "compare-librdkafka-1")
 """Those that stand for all in `make check`. Of those with many requests in flight, this is not the largest:
 `librdkafka-pipelined` has seven times as many exchanges."""
 VARIED = (
-    *QUICK, "java-transactions", "librdkafka-acks0", "plain-socket-message-sets", "plain-socket-sasl-v0",
+    *QUICK, "librdkafka-acks0", "plain-socket-message-sets", "plain-socket-sasl-v0",
     "trouble-closed-in-flight", "trouble-duplicate-correlation-id", "trouble-near-loss",
 )  # fmt: skip
 """Those that differ in what reading, cutting, filtering and writing depend on: losses, raw tokens, requests without a

@@ -14,16 +14,11 @@ from dissector.cli.render.printing import RowRenderer
 from dissector.cli.whole_file import WholeFile
 from dissector.filter import parse
 from tests.conftest import PCAPS, some_of
-from tests.findings.test_examination import RECORDED
+from tests.findings.test_examination import RECORDED, VARIED
 
 FORMS = [(Format.TEXT, None), (Format.CSV, None), (Format.TEXT, "number,findings"), (Format.JSON, None),
          (Format.TEXT, "number")]  # fmt: skip
 QUICK = [path for path in RECORDED if path.stem in ("trouble-throttled", "trouble-rebalance-loop")]
-VARIED = (
-    "trouble-throttled", "trouble-rebalance-loop", "trouble-closed-in-flight", "trouble-near-loss", "trouble-slow",
-    "trouble-duplicate-correlation-id", "trouble-unreadable-request",
-)  # fmt: skip
-"""Findings of one message, of a connection, of a group, of its end, of order and time, of what can't be read."""
 QUESTIONS = [(None, None), ("severity >= warning || error", None), ("!response", None), ("finding", 3)]
 """A filter, and how many rows. `make test` asks each of text, and one of each other form."""
 SEGMENT = min((PCAPS / "segments").rglob("*.log"))
