@@ -57,7 +57,7 @@ $(VENV)/.tests: $(BIN)/kdissect | $(LIBRARY)
 run: $(BIN)/kdissect $(LIBRARY) ## open a bundled capture (CAPTURE=FILE for another)
 	@$(BIN)/kdissect $(CAPTURE)
 
-test: $(VENV)/.tests ## all tests, style, types and import rules
+test: $(VENV)/.tests ## style, types, import rules, and of each kind of test one or a few
 	@$(MAKE) --no-print-directory --jobs=2 lint test-all  # mypy takes half a minute of one core, in a fresh clone
 
 test-all: $(VENV)/.tests
@@ -92,7 +92,7 @@ fuzz: $(VENV)/.tests ## damaged input, random keys, then every property with fre
 mutants: $(VENV)/.tests ## put small mistakes into a package and list those that its tests don't notice (PACKAGE=transport SEED=1 COUNT=200)
 	@$(BIN)/python -m tools.mutants $(PACKAGE) --seed $(SEED) --count $(COUNT)
 
-exhaustive: $(VENV)/.tests ## what `make test` does with some captures, with each of them; every property with more examples
+exhaustive: $(VENV)/.tests ## what `make test` leaves out: all captures, more cases and ways; every property with more examples
 	@$(PYTEST) -n auto --dist worksteal -m 'exhaustive and not spark'
 	@$(PYTEST) -n auto --dist worksteal -m 'hypothesis and not spark' --hypothesis-profile=exhaustive
 

@@ -35,7 +35,7 @@ QUICK = ("java", "aiokafka", "java-sasl-plain", "compare-librdkafka-1")
 """Those that stand for all in `make check`. Of those with many requests in flight, this is not the largest:
 `librdkafka-pipelined` has seven times as many exchanges."""
 VARIED = (
-    *QUICK, "java-transactions", "librdkafka-acks0", "plain-socket-message-sets", "plain-socket-sasl-v0",
+    *QUICK, "librdkafka-acks0", "plain-socket-message-sets", "plain-socket-sasl-v0",
     "trouble-closed-in-flight", "trouble-duplicate-correlation-id", "trouble-near-loss",
 )  # fmt: skip
 """Those that differ in what reading, cutting, filtering and writing depend on: losses, raw tokens, requests without a
@@ -91,9 +91,15 @@ def _exhaustive(path: Path) -> tuple[pytest.MarkDecorator, ...]:
 
 
 def some_of(values: Collection[Any], *chosen: Any) -> list[ParameterSet]:
-    """For parametrize: all values, but for `make test` those chosen, the most varied. Paths are chosen by stem."""
-    marks = [() if getattr(value, "stem", value) in chosen else pytest.mark.exhaustive for value in values]
-    return [pytest.param(value, marks=mark) for value, mark in zip(values, marks, strict=True)]
+    """For parametrize: all values, but for `make test` those chosen, the most varied. Paths are chosen by stem,
+    those of `pytest.param` by id."""
+    given = [value if isinstance(value, ParameterSet) else pytest.param(value) for value in values]
+    names = [value.id if isinstance(value, ParameterSet) else getattr(value, "stem", value) for value in values]
+    marks = [[*each.marks] if name in chosen else [*each.marks, pytest.mark.exhaustive]
+             for name, each in zip(names, given, strict=True)]  # fmt: skip
+    if lost := [each for each in chosen if each not in names]:
+        raise ValueError(f"there is no {lost} to choose")
+    return [pytest.param(*each.values, marks=mark, id=each.id) for each, mark in zip(given, marks, strict=True)]
 
 
 BUNDLED = [pytest.param(path, marks=(*_slow(path), *_exhaustive(path)), id=path.stem) for path in CAPTURES]

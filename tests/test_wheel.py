@@ -11,6 +11,7 @@ import pytest
 
 from tests.test_documents import ROOT
 
+pytestmark = [pytest.mark.slow, pytest.mark.exhaustive]  # to build one takes ten seconds of CPU and more
 KERNEL = "dissector/protocol/kernel/"
 QUICKLY = {**os.environ, "CFLAGS": "-O0", "PIP_NO_COMPILE": "1", "PIP_NO_CACHE_DIR": "1"}
 """An environment in which the library is not optimized, and nothing that is installed is compiled to byte code. Of a
@@ -27,21 +28,18 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return made
 
 
-@pytest.mark.slow
 def test_a_wheel_is_of_one_platform_and_any_python_3(wheel: Path) -> None:
     python, abi, platform = wheel.stem.split("-")[2:]
     assert (python, abi) == ("py3", "none")
     assert platform != "any"
 
 
-@pytest.mark.slow
 def test_a_wheel_has_the_library_and_not_its_source(wheel: Path) -> None:
     files = {name.removeprefix(KERNEL) for name in zipfile.ZipFile(wheel).namelist() if name.startswith(KERNEL)}
     assert "libkernel.so" in files
     assert [name for name in files if name.endswith((".c", ".h"))] == []
 
 
-@pytest.mark.slow
 def test_a_wheel_has_the_samples_and_a_readme_without_relative_links(wheel: Path) -> None:
     archive = zipfile.ZipFile(wheel)
     assert archive.read("dissector/samples/orders.pcapng") == (ROOT / "pcaps/java.pcapng").read_bytes()
@@ -51,7 +49,6 @@ def test_a_wheel_has_the_samples_and_a_readme_without_relative_links(wheel: Path
     assert re.findall(r"\]\((?!https:)[^)]*\)", metadata) == []
 
 
-@pytest.mark.slow
 def test_a_wheel_shows_a_capture_without_the_tree(wheel: Path, tmp_path: Path) -> None:
     pip = [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--target", str(tmp_path), str(wheel)]
     subprocess.run(pip, check=True, env=QUICKLY)

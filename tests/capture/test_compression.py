@@ -15,6 +15,7 @@ from tests.capture.test_damage import packets
 from tests.capture.test_formats import clean_packets, written
 from tests.capture.writers import COMPRESSIONS, members, pcap, pcapng
 from tests.cases import cases
+from tests.conftest import some_of
 
 LIMITED = Limits(spooled_bytes=32 << 20, skipped_bytes=1 << 18)
 
@@ -64,7 +65,7 @@ def test_trailing_uncompressed_bytes_are_reported(tmp_path: Path, way: str) -> N
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("way", COMPRESSIONS)
+@pytest.mark.parametrize("way", some_of(COMPRESSIONS, "gzip", "zstd"))
 def test_zeros_without_end_are_given_up(tmp_path: Path, way: str) -> None:
     bomb = COMPRESSIONS[way](pcap(clean_packets()) + bytes(24 << 20))
     found, codes, words = opened(written(tmp_path, bomb), LIMITED)

@@ -18,7 +18,7 @@ from dissector.capture_session import Capture
 from dissector.core.object_graph import Nodes
 from dissector.core.store import Store
 from dissector.exchange.to_json import exchange_object
-from tests.conftest import CAPTURES, PCAPS, costly, some_bundled
+from tests.conftest import CAPTURES, PCAPS, costly, some_bundled, some_of
 from tests.networks import one_connection
 from tests.traffic import conversation, ethernet, exchanges
 
@@ -134,6 +134,7 @@ def over_a_bad_network(blocks: list[Block], chance: random.Random) -> list[Block
     return found
 
 
+@pytest.mark.exhaustive
 @pytest.mark.slow
 @costly(3)
 @given(st.sampled_from(CAPTURES), st.integers(0, 1 << 32))
@@ -164,10 +165,14 @@ def test_a_checkpoint_does_not_grow_with_what_was_read() -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "path",
-    [
-        *(path for path in CAPTURES if path.stem.startswith("trouble")),
-        PCAPS / "groups" / "poll-timeout-kip848.pcapng.gz",
-    ],
+    some_of(
+        [
+            *(path for path in CAPTURES if path.stem.startswith("trouble")),
+            PCAPS / "groups" / "poll-timeout-kip848.pcapng.gz",
+        ],
+        *("trouble-closed-in-flight", "trouble-rebalance-loop", "trouble-near-loss", "trouble-throttled"),
+        *("trouble-slow", "trouble-retried-batch", "trouble-metadata-storm", "poll-timeout-kip848.pcapng"),
+    ),
     ids=lambda path: path.stem,
 )
 def test_findings_are_those_of_a_capture_that_grows(path: Path) -> None:

@@ -37,6 +37,7 @@ def test_a_capture_from_a_pipe_is_shown_and_the_keys_come_from_the_terminal(tmp_
         assert there.process.wait(20) == 0
 
 
+@pytest.mark.exhaustive
 @pytest.mark.slow
 def test_a_capture_is_opened_with_a_filter(tmp_path: Path) -> None:
     with terminal(in_shell(f"{PROGRAM} {JAVA} -Y 'api == Fetch'"), XDG_STATE_HOME=str(tmp_path)) as there:

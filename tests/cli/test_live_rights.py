@@ -21,6 +21,7 @@ import dissector
 from dissector.capture_session import Capture
 from tests.capture.live.loopback import broker, needs_rights, talk
 from tests.cli.test_commands import KDISSECT
+from tests.conftest import some_of
 from tests.needs import needs
 from tests.probe.servers import frame
 from tests.terminal import terminal
@@ -122,6 +123,7 @@ def test_both_processes_are_the_user_s_who_called_sudo_and_so_is_the_file(
         assert not capture.problems
 
 
+@pytest.mark.exhaustive
 def test_a_user_s_own_groups_are_there() -> None:
     users = [each for each in pwd.getpwall() if each.pw_uid]
     user = max(users, key=lambda each: len(os.getgrouplist(each.pw_name, each.pw_gid)))
@@ -131,7 +133,7 @@ def test_a_user_s_own_groups_are_there() -> None:
         ended(it)
 
 
-@pytest.mark.parametrize("whose", [0, CALLER])
+@pytest.mark.parametrize("whose", some_of([0, CALLER], 0))
 def test_files_of_a_ring_are_made_to_the_end_also_where_only_root_may_make_them(whose: int) -> None:
     with tempfile.TemporaryDirectory() as folder, broker() as port:
         os.chown(folder, whose, whose)
@@ -178,6 +180,7 @@ def test_root_touches_no_file_that_the_user_may_not_write(tmp_path: Path) -> Non
     assert b"an earlier" not in mine.read_bytes()
 
 
+@pytest.mark.exhaustive
 def test_processes_of_others_are_still_found(tmp_path: Path) -> None:
     path = tmp_path / "kept.pcapng"
     with (
@@ -249,6 +252,7 @@ def recorders(path: Path) -> list[int]:
     return found
 
 
+@pytest.mark.exhaustive
 def test_the_screen_starts_another_capture_as_the_same_user(tmp_path: Path) -> None:
     path = tmp_path / "kept.pcapng"
     with broker() as port:
@@ -279,6 +283,7 @@ def test_the_screen_starts_another_capture_as_the_same_user(tmp_path: Path) -> N
             assert sum(1 for _ in capture.exchanges()) == exchanges
 
 
+@pytest.mark.exhaustive
 def test_a_program_that_only_root_can_reach_goes_on_as_somebody_else(tmp_path: Path) -> None:
     """Modules and tables that are read late come from where root has installed them."""
     place = tmp_path / "packages"  # below a folder that is root's alone

@@ -36,6 +36,7 @@ def test_a_program_that_read_tables_ends_without_a_word(folder: str) -> None:
     assert len(done.stderr.splitlines()) == 1, done.stderr
 
 
+@pytest.mark.exhaustive
 @pytest.mark.slow
 def test_a_program_that_read_tables_and_showed_a_long_message_ends_without_a_word() -> None:
     pytest.importorskip("duckdb", reason="NOT TESTED with DuckDB: it is not installed")

@@ -13,8 +13,8 @@ from dissector.cli.formats import Format
 from dissector.cli.render.printing import RowRenderer
 from dissector.cli.whole_file import WholeFile
 from dissector.filter import parse
-from tests.conftest import PCAPS
-from tests.findings.test_examination import RECORDED
+from tests.conftest import PCAPS, some_of
+from tests.findings.test_examination import RECORDED, VARIED
 
 FORMS = [(Format.TEXT, None), (Format.CSV, None), (Format.TEXT, "number,findings"), (Format.JSON, None),
          (Format.TEXT, "number")]  # fmt: skip
@@ -90,7 +90,7 @@ def test_the_output_is_as_if_all_was_examined_first(
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("path", RECORDED, ids=lambda path: path.stem)
+@pytest.mark.parametrize("path", some_of(RECORDED, *VARIED), ids=lambda path: path.stem)
 def test_every_finding_is_known_at_its_row(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("dissector.findings.framework.examination.STEP", 1)
     out = Stdout()

@@ -97,6 +97,7 @@ def test_a_reader_that_goes_away_ends_all_of_them_quietly(tmp_path: Path) -> Non
         assert process.stderr.read() == ""
 
 
+@pytest.mark.exhaustive
 @pytest.mark.slow
 def test_an_interrupt_ends_all_of_them_quietly(tmp_path: Path) -> None:
     path = capture_of(tmp_path, conversation(exchanges(12_000)))

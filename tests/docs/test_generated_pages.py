@@ -19,6 +19,7 @@ def missing(page: str, wanted: list[str]) -> list[str]:
     return [each for each in wanted if each not in page]
 
 
+@pytest.mark.exhaustive
 @pytest.mark.slow
 def test_every_finding_is_explained_and_most_have_an_example() -> None:
     page = findings.page()

@@ -12,6 +12,7 @@ from typer.main import get_command
 
 from dissector.cli.main import app
 from tests.cases import cases
+from tests.conftest import some_of
 from tools.docs.console import DOCUMENTS, run, shown, with_samples
 
 _SHELL = re.compile(r"^```sh\n(.*?)^```$|^((?:    [^\n]*\n)+)", re.DOTALL | re.MULTILINE)
@@ -28,7 +29,11 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("document", WITH_OUTPUT, ids=lambda path: path.stem)
+@pytest.mark.parametrize(
+    "document",
+    some_of(WITH_OUTPUT, "first-capture", "rebalance", "tls", "formats", "two-clients"),
+    ids=lambda path: path.stem,
+)
 def test_commands_print_what_stands_behind_them(document: Path, folder: Path) -> None:
     for each in shown(document.read_text(encoding="utf-8")):
         assert run(each.command, folder) == each.output, f"{each.command}: to write outputs again: make docs-outputs"

@@ -46,6 +46,7 @@ def test_exported_files_pass(tmp_path: Path) -> None:
     assert int(passed[1]) == recorded + len(files), "each exchange, and all of a file through one connection"
 
 
+@pytest.mark.exhaustive
 @pytest.mark.slow
 def test_a_wrong_byte_fails(tmp_path: Path) -> None:
     """So what passes is not passed over."""

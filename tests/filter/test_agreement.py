@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from dissector.exchange.model import Exchange
 from tests.cases import cases
-from tests.conftest import BUNDLED, PCAPS
+from tests.conftest import BUNDLED, PCAPS, some_of
 from tests.filter.evaluation import Leaf, bundled, exchanges, leaves, matching_rows, objects, opened
 from tests.needs import needs
 from tests.traffic import Turn, capture_of, conversation, request, response
@@ -199,7 +199,7 @@ OF_FILES = (
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("text", OF_FILES)
+@pytest.mark.parametrize("text", some_of(OF_FILES, "kind == batch", "records.value contains a", "position < 1k"))
 def test_entries_of_kafka_s_files_are_matched(text: str) -> None:
     assert matching_rows(text, opened(bundled("java"), *SEGMENTS))
 

@@ -31,10 +31,15 @@ from dissector.findings.registry import DETECTORS
 from dissector.protocol.schema.api_keys import ApiKey
 from dissector.protocol.schema.error_codes import ErrorCode
 from tests.cases import cases
-from tests.conftest import PCAPS
+from tests.conftest import PCAPS, some_of
 from tests.findings.conversations import Talk, grown, heartbeat, produce, troubles, written
 
 RECORDED = sorted(PCAPS.glob("trouble-*.pcapng"))
+VARIED = (
+    "trouble-throttled", "trouble-rebalance-loop", "trouble-closed-in-flight", "trouble-near-loss", "trouble-slow",
+    "trouble-duplicate-correlation-id", "trouble-unreadable-request",
+)  # fmt: skip
+"""Findings of a message, of a group, of the end of a connection, of loss, of time, of order, of what can't be read."""
 QUICK = [path for path in RECORDED if path.stem != "trouble-slow"]
 
 
@@ -44,6 +49,7 @@ def of_whole(recorded: Path) -> list[tuple[int, Finding]]:
     return troubles(str(recorded))
 
 
+@pytest.mark.exhaustive
 @pytest.mark.slow
 @cases("recorded", RECORDED, ids=lambda path: path.stem)
 @cases("step", [1, 7])
@@ -54,7 +60,7 @@ def test_steps_make_no_difference(recorded: Path, step: int, monkeypatch: pytest
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("recorded", RECORDED, ids=lambda path: path.stem)
+@pytest.mark.parametrize("recorded", some_of(RECORDED, *VARIED), ids=lambda path: path.stem)
 def test_rows_that_come_while_it_is_examined_are_found_as_well(recorded: Path, tmp_path: Path) -> None:
     whole = recorded.read_bytes()
     cuts = [len(whole) * n // 6 for n in range(1, 6)]

@@ -49,6 +49,7 @@ def test_of_recordings(recorded: Path) -> None:
     check([recorded], 2)
 
 
+@pytest.mark.exhaustive
 @pytest.mark.slow
 def test_of_recordings_read_as_one_capture() -> None:
     check(RECORDED, 6)

@@ -104,6 +104,7 @@ def test_no_secret_is_in_a_table_or_in_a_text_of_what_carries_them(tmp_path: Pat
         pickle.dumps(held)
 
 
+@pytest.mark.exhaustive
 @pytest.mark.slow
 def test_what_was_ingested_before_its_secrets_came_is_replaced_with_them(tmp_path: Path) -> None:
     bare, log, lines = parted(next(path for path in ENCRYPTED if path.stem == "java-1.3"), tmp_path)

@@ -87,6 +87,7 @@ def test_cross_connection_findings_are_found_where_each_part_has_one_connection(
         assert not list(differences(expected, shown_by_tables(tables(files, **how))))
 
 
+@pytest.mark.exhaustive
 @pytest.mark.slow
 def test_busy_captures_show_every_trouble_however_they_are_read(tmp_path: Path) -> None:
     codes: set[str] = set()

@@ -36,7 +36,7 @@ from dissector.tables.schemas import OBSERVATIONS
 from dissector.tls.key_log import KeyLog
 from dissector.transport.partitions import Partition
 from tests.capture_session.test_incremental import over_a_bad_network, packets
-from tests.conftest import CAPTURES, ENCRYPTED, costly, some_bundled
+from tests.conftest import CAPTURES, ENCRYPTED, costly, some_bundled, some_of
 from tests.pipeline.contents import current_findings
 from tests.pipeline.test_encrypted import parted
 from tests.pipeline.test_findings import busy
@@ -220,7 +220,7 @@ def origins_of(plans: list[FileScan]) -> FileOrigins:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ["java-1.3", "java-1.2-resumed"])
+@pytest.mark.parametrize("name", some_of(["java-1.3", "java-1.2-resumed"], "java-1.2-resumed"))
 def test_an_encrypted_capture_in_pieces_is_decrypted_and_its_carry_overs_have_no_secret(
     name: str, tmp_path: Path
 ) -> None:
@@ -315,6 +315,7 @@ def in_time(blocks: list[Block]) -> list[Block]:
     return found
 
 
+@pytest.mark.exhaustive
 @pytest.mark.slow
 def test_a_connection_has_its_row_once(tmp_path: Path) -> None:
     """Open over many files, or closed in the middle of one."""

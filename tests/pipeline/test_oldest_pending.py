@@ -55,6 +55,7 @@ def test_a_request_that_may_get_a_response_is_pending(tmp_path: Path) -> None:
     assert waits == waits_from(tmp_path, hanging(0), other), "it is the request's own packet"
 
 
+@pytest.mark.exhaustive
 @pytest.mark.slow
 def test_a_request_that_later_responses_skipped_is_not_pending(tmp_path: Path) -> None:
     assert waits_from(tmp_path, hanging(MAX_OVERTAKES)) == NEVER

@@ -71,6 +71,7 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> tuple[Dealt, dict[str, li
     return of, rows_that_count(folder / "tables")
 
 
+@pytest.mark.exhaustive
 @pytest.mark.slow
 @costly(3)
 @given(st.integers(2, 4), st.integers(1, 40), st.randoms(use_true_random=False))
@@ -102,6 +103,7 @@ def test_tables_show_them_as_one_capture(tmp_path: Path) -> None:
     assert len({row["capture"] for row in rows["exchanges"]}) == 3
 
 
+@pytest.mark.exhaustive
 @pytest.mark.slow
 def test_forgetting_one_of_them_leaves_the_rows_of_the_others(tmp_path: Path) -> None:
     of = dealt(tmp_path, [n % 2 for n in range(len(PACKETS))])

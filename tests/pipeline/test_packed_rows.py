@@ -72,7 +72,7 @@ def test_rows_with_digests_of_records(bundled: Path, parts: int, monkeypatch: py
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ["librdkafka-pipelined", "librdkafka-acks0"])
+@pytest.mark.parametrize("name", some_of(["librdkafka-pipelined", "librdkafka-acks0"], "librdkafka-acks0"))
 def test_most_rows_come_by_columns(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     path = PCAPS / f"{name}.pcapng"
     for options in (KEPT, DIGESTS):
@@ -81,6 +81,7 @@ def test_most_rows_come_by_columns(name: str, monkeypatch: pytest.MonkeyPatch) -
         monkeypatch.undo()
 
 
+@pytest.mark.exhaustive
 @pytest.mark.slow
 def test_records_that_columns_cannot_hold_are_made_one_by_one_and_no_others(monkeypatch: pytest.MonkeyPatch) -> None:
     path = PCAPS / "librdkafka-pipelined.pcapng"

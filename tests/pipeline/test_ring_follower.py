@@ -85,6 +85,7 @@ def batch(ring: Path, tables: Path) -> dict[str, list[str]]:
     return rows(tables)
 
 
+@pytest.mark.exhaustive
 def test_cross_connection_findings_are_found_across_micro_batches(tmp_path: Path) -> None:
     """One micro-batch has what came before, the next one what makes it a finding; of connections in other processes."""
     ring = ring_of(tmp_path / "ring", 4, PCAPS / "trouble-rebalance-loop.pcapng")

@@ -176,6 +176,7 @@ def test_tables_of_a_version_without_it_get_it(tmp_path: Path, capture: Path, pa
     assert ingested(tmp_path, packed).known_as == {str(packed): str(capture)}
 
 
+@pytest.mark.exhaustive
 @pytest.mark.slow
 def test_it_does_not_depend_on_processes(tmp_path: Path) -> None:
     files = [made(tmp_path, "a.pcap", pcap(PACKETS)), made(tmp_path, "b.pcapng", pcapng([PACKETS[0]]))]

@@ -28,6 +28,7 @@ FILES = [str(PCAPS / f"{name}.pcapng") for name in NAMES if (PCAPS / f"{name}.pc
 LOG = next((PCAPS / "segments").glob("*/*.log"))
 
 
+@pytest.mark.exhaustive
 @pytest.mark.slow
 def test_three_processes_give_what_one_gives(tmp_path: Path) -> None:
     """Files that overlap or follow each other, a log, one that is no capture: findings across connections, too."""
@@ -76,7 +77,9 @@ work = worker_processes._work
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("process", "error"), [(dies, WorkerDiedError), (fails, OSError)])
+@pytest.mark.parametrize(
+    ("process", "error"), [(dies, WorkerDiedError), pytest.param(fails, OSError, marks=pytest.mark.exhaustive)]
+)
 def test_a_process_that_does_not_come_to_its_end_ends_the_ingest_and_leaves_nothing_that_counts(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, process: object, error: type[Exception]
 ) -> None:

@@ -227,6 +227,7 @@ def test_an_error_while_capturing_is_reported_with_the_exchanges(failing: tuple[
     assert len(done.of("test_setup").rows) == len(done.of("test_asked_too_early").rows) == 1
 
 
+@pytest.mark.exhaustive
 @needs_rights
 def test_captures_are_kept_beside_the_report_under_xdist(tmp_path: Path) -> None:
     pytest.importorskip("xdist", reason="NOT TESTED with xdist: it is not installed")
@@ -247,6 +248,7 @@ def test_many(kafka_capture, count):
     assert kept == {str(tmp_path / "reports" / name) for name in names}
 
 
+@pytest.mark.exhaustive
 @needs_rights
 def test_settings_name_a_folder_for_the_captures_and_skip_where_capturing_is_refused(tmp_path: Path) -> None:
     settings = ["-o", "kafka_capture_folder=kept/here", "-o", "kafka_capture_refused=skip"]
@@ -275,6 +277,7 @@ def assert_refusal(out: str) -> None:
     assert "Traceback" not in out
 
 
+@pytest.mark.exhaustive
 @needs_rights
 @pytest.mark.skipif(os.geteuid() != 0, reason="NOT TESTED on an interface: this user can't become another one")
 def test_who_may_not_capture_is_told_what_to_do(tmp_path: Path) -> None:

@@ -24,6 +24,7 @@ def quick() -> Page:
     return build_page([client])
 
 
+@pytest.mark.exhaustive
 @pytest.mark.slow
 def test_the_lines_of_a_client_are_those_of_its_recordings(quick: Page) -> None:
     [client] = (client for client in CLIENTS if client.name == QUICK)

@@ -54,6 +54,7 @@ def test_a_baseline_holds_a_client_whose_group_rebalances(client: str) -> None:
         assert broken == []
 
 
+@pytest.mark.exhaustive
 def test_a_baseline_catches_each_upgrade() -> None:
     """kafka-go's changes one version."""
     for older, newer in upgrades():

@@ -66,6 +66,7 @@ def test_files_and_commits_that_a_run_reads_are_bounded(tmp_path: Path, monkeypa
     assert rows(tmp_path) == sorted([(f"c{number}", 1) for number in range(RUNS)] * 2)
 
 
+@pytest.mark.exhaustive
 def test_large_files_are_not_written_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     create_tables(str(tmp_path))
     for number in range(MOST_SMALL):
@@ -92,6 +93,7 @@ def test_a_compaction_that_another_commit_prevents_is_left_to_the_next_run(
     compact_crowded(str(tmp_path), ["gaps", CAPTURES])
 
 
+@pytest.mark.exhaustive
 def test_each_run_opens_as_many_tables(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     opens: list[str] = []
     init = DeltaTable.__init__

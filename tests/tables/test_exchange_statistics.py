@@ -13,6 +13,7 @@ from dissector.analysis.stats.histogram import LatencyOverTime
 from dissector.analysis.stats.statistics_pass import StatisticsPass
 from dissector.capture_session import Capture
 from dissector.filter import parse
+from tests.conftest import some_of
 from tests.pipeline.ingested import CAPTURES
 
 if TYPE_CHECKING:
@@ -41,7 +42,7 @@ def of_fields(statistics: Statistics) -> dict[str, object]:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("text", [None, "api == Fetch", 'topic contains "o" && latency < 100ms'])
+@pytest.mark.parametrize("text", some_of([None, "api == Fetch", 'topic contains "o" && latency < 100ms'], None))
 def test_every_line_is_that_of_the_captures(tables: "Tables", text: str | None) -> None:
     from dissector.tables.exchange_statistics import statistics
 
@@ -65,7 +66,7 @@ def test_nothing_that_fits_is_nothing_counted(tables: "Tables") -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("text", [None, "api == Fetch"])
+@pytest.mark.parametrize("text", some_of([None, "api == Fetch"], None))
 def test_latency_over_time_is_that_of_the_captures(tables: "Tables", text: str | None) -> None:
     from dissector.tables.exchange_statistics import over_time
 

@@ -16,7 +16,7 @@ from dissector.pipeline.partition_rows import WriteOptions
 from dissector.protocol.records.to_json import records_object
 from dissector.tables.json_lines import json_lines
 from dissector.tables.record_texts import is_understood, with_records
-from tests.conftest import PCAPS
+from tests.conftest import PCAPS, some_of
 from tests.tables.conftest import tables_of
 
 if TYPE_CHECKING:
@@ -26,12 +26,18 @@ WITH_RECORDS = ("java", "java-transactions", "kafka-python-as-0.10", "librdkafka
 """Compressed ones, transactions and their markers, message sets, logins, the metadata log."""
 
 
+OTHER_OPTIONS = (WriteOptions(frames=True), WriteOptions(records=False))
+
+
 def lines(tables: "Tables", text: str | None = None, most: int | None = None) -> list[bytes]:
     found = json_lines(tables, None if text is None else parse(text), most)
     return b"".join(bytes(piece) for _, pieces in found for piece in pieces).splitlines(keepends=True)
 
 
-@pytest.fixture(scope="module", params=[WriteOptions(), WriteOptions(frames=True), WriteOptions(records=False)])
+@pytest.fixture(
+    scope="module",
+    params=[WriteOptions(), *(pytest.param(each, marks=pytest.mark.exhaustive) for each in OTHER_OPTIONS)],
+)
 def made(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> "Tables":
     folder = str(tmp_path_factory.mktemp("lines") / "tables")
     ingest_here([str(PCAPS / f"{name}.pcapng") for name in WITH_RECORDS], folder, request.param)
@@ -39,7 +45,10 @@ def made(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("text", [None, "api == Produce", "response.throttle_time_ms >= 0 && topic", "latency > 1h"])
+@pytest.mark.parametrize(
+    "text",
+    some_of([None, "api == Produce", "response.throttle_time_ms >= 0 && topic", "latency > 1h"], None, "latency > 1h"),
+)
 def test_lines_are_those_of_the_exchanges(made: "Tables", text: str | None) -> None:
     wanted = list(map(json_line, made.exchanges(None if text is None else parse(text))))
     assert lines(made, text) == wanted
@@ -77,7 +86,14 @@ def test_a_text_that_looks_packed_is_a_text() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("client", ["plain", 'say "so" \\\\ it\'s', "\x1b[31m\x7f", "\u202eevil", "Zo\u00eb", "}}"])
+@pytest.mark.parametrize(
+    "client",
+    some_of(
+        ["plain", 'say "so" \\\\ it\'s', "\x1b[31m\x7f", "\u202eevil", "Zo\u00eb", "}}"],
+        'say "so" \\\\ it\'s',
+        "\x1b[31m\x7f",
+    ),
+)
 def test_hostile_texts_are_escaped_as_elsewhere(client: str, tmp_path: Path) -> None:
     name = client.encode()
     request = bytes.fromhex("0012000000000001") + len(name).to_bytes(2, "big") + name

@@ -77,6 +77,7 @@ def test_what_is_forgotten_was_never_there(tmp_path: Path) -> None:
     assert physical(tmp_path / "all") == live(tmp_path / "all"), "for readers that do not look at captures, too"
 
 
+@pytest.mark.exhaustive
 def test_captures_that_end_before_a_day_are_forgotten(tmp_path: Path) -> None:
     """Those without times stay: of them nobody knows."""
     frames = tmp_path / "frames.hex"
@@ -95,6 +96,7 @@ def test_captures_that_end_before_a_day_are_forgotten(tmp_path: Path) -> None:
     assert b"--before" in kdissect("tables", "forget", folder).stderr
 
 
+@pytest.mark.exhaustive
 def test_what_the_user_says_of_connections_is_kept_and_replaced_with_the_capture(tmp_path: Path) -> None:
     """Bytes that no one knows are rows where the server is said to be a broker."""
     unknown = tmp_path / "unknown.pcap"
@@ -111,6 +113,7 @@ def test_what_the_user_says_of_connections_is_kept_and_replaced_with_the_capture
     assert len(rows_that_count(folder)["exchanges"]) == len(rows)
 
 
+@pytest.mark.exhaustive
 def test_a_capture_that_is_ingested_in_another_way_replaces_itself(tmp_path: Path) -> None:
     before = epochs(ingested(tmp_path, JAVA, SLOW))
     after = epochs(ingested(tmp_path, JAVA, frames=True))
@@ -122,6 +125,7 @@ def test_a_capture_that_is_ingested_in_another_way_replaces_itself(tmp_path: Pat
     assert epochs(ingested(tmp_path, JAVA, frames=True)) == after, "in the same way, it is not read again"
 
 
+@pytest.mark.exhaustive
 def test_a_connection_that_crosses_two_ingests_becomes_whole(tmp_path: Path) -> None:
     capture = PCAPS / "librdkafka-pipelined.pcapng"
     files = [Path(plan.path) for plan in cut(capture, tmp_path, 3)]
@@ -163,6 +167,7 @@ def test_35_captures_give_at_most_30_files(tmp_path: Path) -> None:
     assert {"exchanges", "bodies", "records", "captures"} <= set(files)
 
 
+@pytest.mark.exhaustive
 def test_a_capture_is_forgotten_and_replaced_behind_a_compaction(tmp_path: Path) -> None:
     """Its rows are in files with those of others then."""
     ingested(tmp_path / "all", JAVA)

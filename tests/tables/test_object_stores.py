@@ -104,6 +104,7 @@ def test_names_that_the_log_of_tables_cannot_have_are_refused(bucket: str, name:
         Storage(f"s3://{bucket}/{name}")
 
 
+@pytest.mark.exhaustive
 def test_commands_read_a_bucket_as_they_read_a_folder(bucket: str, tmp_path: Path) -> None:
     _uploaded(bucket, FILES)
     there, here = f"s3a://{bucket}/tables", str(tmp_path / "tables")

@@ -174,7 +174,7 @@ def test_spark_without_jars_gives_the_same_answers(folder: str, answers: list[An
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "name",
-    some_of([name for name in BY_NAME if name not in ("gaps", "quarantine")], "exchanges", "connections", "records"),
+    some_of([name for name in BY_NAME if name not in ("gaps", "quarantine")], "exchanges"),
 )
 def test_no_reader_skips_a_row_for_what_the_log_says_of_a_column(folder: str, name: str) -> None:
     """Trap: where some columns have statistics, a reader takes a column without for an empty one."""

@@ -57,7 +57,7 @@ OLDEST = min(RELEASES)
 just_the_oldest = pytest.mark.parametrize("release", some_of(sorted(RELEASES), OLDEST), indirect=True)
 
 
-@pytest.fixture(params=sorted(RELEASES))
+@pytest.fixture(params=some_of(sorted(RELEASES), OLDEST))
 def release(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     """Tables of one of the earlier versions. Paths of captures in them are relative to the repository."""
     monkeypatch.chdir(ROOT)
@@ -120,6 +120,7 @@ def test_all_rows_of_an_earlier_version_are_read(release: str, opened: Open, tmp
         assert rows == expected if text in (None, "api == Metadata") else set(rows) <= set(expected)
 
 
+@pytest.mark.exhaustive
 @just_the_oldest
 def test_each_command_reads_them(release: str) -> None:
     for command in (["show", "-f", "json"], ["stats"], ["tables", "list"], ["tables", "views"]):
@@ -143,6 +144,7 @@ def test_an_ingest_adds_columns_and_rows_and_leaves_rows_that_are_there(release:
     assert any(value is not None for capture, value in transfers if capture not in old)
 
 
+@pytest.mark.exhaustive
 @just_the_oldest
 def test_they_are_replaced_compacted_and_forgotten(release: str, tmp_path: Path) -> None:
     """What was replaced is equal to what this version makes of the captures at once."""
@@ -160,6 +162,7 @@ def test_they_are_replaced_compacted_and_forgotten(release: str, tmp_path: Path)
     assert done.stderr.decode() == f"{release}: 1 capture, nothing is missing\n"
 
 
+@pytest.mark.exhaustive
 @just_the_oldest
 @pytest.mark.parametrize("command", [["compact"], ["vacuum"], ["forget", Path(FIRST).name]])
 def test_upkeep_takes_them_as_they_are(release: str, command: list[str], opened: Open) -> None:
@@ -181,6 +184,7 @@ def test_upgrade_adds_what_is_missing_and_says_what(release: str, opened: Open) 
     assert (done.returncode, done.stderr.decode()) == (0, f"{release}: no column is missing\n")
 
 
+@pytest.mark.exhaustive
 def test_every_question_is_answered_from_them(release: str) -> None:
     database = duckdb.connect()
     for statement in dissector.table_views(release):
@@ -201,6 +205,7 @@ def test_spark_answers_every_question_from_them(release: str, extended: str, spa
     assert {row["site"] for row in spark.table("exchanges").select("site").collect()} == {"Rome"}
 
 
+@pytest.mark.exhaustive
 def test_columns_of_users_change_nothing_of_what_is_read(extended: str, opened: Open, tmp_path: Path) -> None:
     texts = (None, "api == Metadata", "error")
     theirs = opened(extended)
@@ -210,6 +215,7 @@ def test_columns_of_users_change_nothing_of_what_is_read(extended: str, opened: 
     assert found[0]
 
 
+@pytest.mark.exhaustive
 def test_columns_of_users_stay_and_are_null_in_new_rows(extended: str) -> None:
     old = {capture for capture, _ in column(extended, "captures", "digest")}
     ingested(extended, NEXT)

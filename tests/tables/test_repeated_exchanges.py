@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.conftest import some_of
+
 pytest.importorskip("deltalake", reason="NOT TESTED with deltalake: it is not installed")
 
 from dissector.pipeline.ingest_here import ingest_here
@@ -82,6 +84,7 @@ def test_two_capture_points_are_told_and_replaced(tmp_path: Path) -> None:
     assert done_as_told(folder, line) == 24
 
 
+@pytest.mark.exhaustive
 def test_files_that_overlap_are_told_and_replaced(tmp_path: Path) -> None:
     files = [capture(tmp_path, "a.pcap", WHOLE[: HALF + 5]), capture(tmp_path, "b.pcap", WHOLE[HALF - 5 :])]
     line = told(tmp_path / "tables", *files)
@@ -89,7 +92,12 @@ def test_files_that_overlap_are_told_and_replaced(tmp_path: Path) -> None:
     assert done_as_told(tmp_path / "tables", line) == 24
 
 
-@pytest.mark.parametrize(("first", "end"), [(10, 30), (11, 30), (10, 31), (0, 20)])
+OTHER_PARTS = ((10, 30), (10, 31), (0, 20))
+
+
+@pytest.mark.parametrize(
+    ("first", "end"), [(11, 30), *(pytest.param(*each, marks=pytest.mark.exhaustive) for each in OTHER_PARTS)]
+)
 def test_a_part_is_told_and_forgotten(tmp_path: Path, first: int, end: int) -> None:
     """Also if it begins or ends between a request and its response; it may come first."""
     files = [capture(tmp_path, "whole.pcap", WHOLE), capture(tmp_path, "part.pcap", WHOLE[first:end])]
@@ -98,6 +106,7 @@ def test_a_part_is_told_and_forgotten(tmp_path: Path, first: int, end: int) -> N
     assert done_as_told(tmp_path / "tables", line) == 24
 
 
+@pytest.mark.exhaustive
 def test_with_skip_known_a_part_is_left_out(tmp_path: Path) -> None:
     whole, part = capture(tmp_path, "whole.pcap", WHOLE), capture(tmp_path, "part.pcap", WHOLE[11:30])
     more = capture(tmp_path, "more.pcap", WHOLE[40:], 1)
@@ -122,12 +131,17 @@ OTHER = list(enumerate(conversation(exchanges(3), client=("10.0.0.9", 9))))
 
 @pytest.mark.parametrize(
     ("known", "files", "frames"),
-    [
-        pytest.param([*WHOLE, *OTHER], [(WHOLE[:20], 0)], True, id="other options"),
-        pytest.param(WHOLE, [([*WHOLE[:20], *OTHER], 0)], False, id="another connection"),
-        pytest.param(WHOLE[1:], [(WHOLE[:20], 0)], False, id="a SYN"),
-        pytest.param(WHOLE, [(WHOLE[:20], 0), (WHOLE[20:], 1)], False, id="it goes on in another file of the run"),
-    ],
+    some_of(
+        [
+            pytest.param([*WHOLE, *OTHER], [(WHOLE[:20], 0)], True, id="other options"),
+            pytest.param(WHOLE, [([*WHOLE[:20], *OTHER], 0)], False, id="another connection"),
+            pytest.param(WHOLE[1:], [(WHOLE[:20], 0)], False, id="a SYN"),
+            pytest.param(WHOLE, [(WHOLE[:20], 0), (WHOLE[20:], 1)], False, id="it goes on in another file of the run"),
+        ],
+        "other options",
+        "another connection",
+        "a SYN",
+    ),
 )
 def test_what_has_more_than_the_other_is_not_spare(
     tmp_path: Path, known: Numbered, files: list[tuple[Numbered, int]], frames: bool
@@ -161,13 +175,21 @@ def test_of_two_with_the_same_the_later_one_is_spare(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("first", "second", "later_us"),
-    [
-        pytest.param(WHOLE, WHOLE, 60_000_000, id="a replay"),
-        pytest.param(WHOLE, WHOLE, 1_000_000, id="a replay that begins soon"),
-        pytest.param(WHOLE, [*enumerate(conversation(exchanges(60)[50:]))], 5_000, id="a host with the same addresses"),
-        pytest.param(WHOLE, [*enumerate(conversation(exchanges(24), client=("10.0.0.1", 7)))], 0, id="another port"),
-        pytest.param(WHOLE, [*enumerate(conversation(exchanges(24), server=("10.0.0.7", 9092)))], 0, id="a broker"),
-    ],
+    some_of(
+        [
+            pytest.param(WHOLE, WHOLE, 60_000_000, id="a replay"),
+            pytest.param(WHOLE, WHOLE, 1_000_000, id="a replay that begins soon"),
+            pytest.param(
+                WHOLE, [*enumerate(conversation(exchanges(60)[50:]))], 5_000, id="a host with the same addresses"
+            ),
+            pytest.param(
+                WHOLE, [*enumerate(conversation(exchanges(24), client=("10.0.0.1", 7)))], 0, id="another port"
+            ),
+            pytest.param(WHOLE, [*enumerate(conversation(exchanges(24), server=("10.0.0.7", 9092)))], 0, id="a broker"),
+        ],
+        "a replay that begins soon",
+        "a host with the same addresses",
+    ),
 )
 def test_other_connections_are_not_told(tmp_path: Path, first: Numbered, second: Numbered, later_us: int) -> None:
     folder = tmp_path / "tables"

@@ -85,6 +85,7 @@ def test_an_ingest_that_dies_behind_any_commit_leaves_what_was_there(
     assert physical(folder) == live(folder), "what the killed ones left is removed"
 
 
+@pytest.mark.exhaustive
 @pytest.mark.slow
 def test_what_is_forgotten_while_it_is_ingested_again_is_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The ingest has written its rows, and comes to `captures` last."""
@@ -102,6 +103,7 @@ def test_what_is_forgotten_while_it_is_ingested_again_is_whole(tmp_path: Path, m
     assert physical(folder) == live(folder)
 
 
+@pytest.mark.exhaustive
 @pytest.mark.slow
 def test_ingests_compactions_and_a_forgetting_at_once_give_what_one_after_the_other_does(tmp_path: Path) -> None:
     expected = contents(ingested(tmp_path / "whole", JAVA, RDKAFKA))

@@ -83,7 +83,7 @@ def written(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("reader", [by_dataset, by_polars, by_datafusion])
+@pytest.mark.parametrize("reader", some_of([by_dataset, by_polars, by_datafusion], by_polars))
 @pytest.mark.parametrize(
     "name", some_of(["connections", "exchanges", "bodies", "records", "findings"], "exchanges", "bodies", "records")
 )

@@ -94,6 +94,7 @@ async def test_a_preference_that_cannot_be_saved_is_reported(folders: Path) -> N
         assert "preference not saved" in "\n".join(screen.notifications())
 
 
+@pytest.mark.exhaustive
 async def test_help_is_in_groups_in_two_columns_where_there_is_room_and_closes() -> None:
     async with opened(JAVA, size=(80, 24)) as screen:
         for size, columns in [((80, 24), 1), ((160, 50), 2)]:
@@ -154,6 +155,7 @@ async def palette(screen: Screen, text: str) -> AsyncIterator[Pilot[None]]:
     await screen.settle()
 
 
+@pytest.mark.exhaustive
 async def test_the_palette_offers_recent_filters_whatever_characters_they_have() -> None:
     remember(FILTERS, 'client_id == "[/nope]\x1b[31m"')
     remember(FILTERS, "api == Fetch")
@@ -220,6 +222,7 @@ async def test_without_a_file_recent_captures_are_offered(tmp_path: Path) -> Non
         assert "copy.pcapng" in screen.text("#title")
 
 
+@pytest.mark.exhaustive
 async def test_captures_that_were_opened_together_are_offered_together() -> None:
     remember_capture([JAVA, str(PCAPS / "librdkafka.pcapng")])
     async with KDissectApp().run_test(size=(100, 30)) as pilot:

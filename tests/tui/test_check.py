@@ -3,6 +3,8 @@
 import shutil
 from pathlib import Path
 
+import pytest
+
 from tests.conftest import PCAPS
 from tests.tui.driver import SIZES
 from tests.tui.main_driver import Screen, opened
@@ -61,6 +63,7 @@ async def test_a_baseline_beside_the_capture_is_offered_and_its_lines_go_to_the_
         assert screen.path == "body.topics[0].partitions[0].partition_max_bytes"
 
 
+@pytest.mark.exhaustive
 async def test_escape_returns_to_the_exchange_that_was_selected() -> None:
     async with opened(str(LIBRDKAFKA), size=(80, 24)) as screen:
         await screen.press("j", "j", "K", "escape")

@@ -4,6 +4,7 @@ import json
 import shlex
 from pathlib import Path
 
+import pytest
 from textual.widgets import OptionList
 
 from tests.conftest import PCAPS
@@ -44,6 +45,7 @@ async def test_each_letter_copies_its_form_of_the_field(shared: SharedScreens) -
         assert command == ["kdissect", "show", JAVA, "-Y", f"number == {screen.row + 1}"]
 
 
+@pytest.mark.exhaustive
 async def test_without_a_field_the_message_is_copied(shared: SharedScreens) -> None:
     async with shared.opened(JAVA) as screen:
         await to(screen, "CreateTopics")

@@ -55,6 +55,7 @@ async def test_numbers_words_and_arguments_do_what_their_keys_do(tmp_path: Path)
         assert isinstance(screen.pilot.app.screen, OverviewScreen)
 
 
+@pytest.mark.exhaustive
 async def test_what_is_hidden_or_missing_is_said(shared: SharedScreens) -> None:
     async with shared.opened(JAVA) as screen:
         await typed(screen, "filter api == Fetch")
@@ -66,6 +67,7 @@ async def test_what_is_hidden_or_missing_is_said(shared: SharedScreens) -> None:
         assert any("there is no row 999,999" in words for words in said)
 
 
+@pytest.mark.exhaustive
 async def test_words_are_completed_and_so_are_their_arguments(shared: SharedScreens) -> None:
     async with shared.opened(JAVA) as screen:
         await screen.press("colon", *"he")

@@ -32,6 +32,7 @@ async def test_typing_narrows_the_names_and_enter_takes_the_first(compared: list
         assert compared == [str(PCAPS / "compare-librdkafka-2.pcapng")]
 
 
+@pytest.mark.exhaustive
 async def test_a_path_is_taken_as_typed_even_if_it_does_not_exist(compared: list[str], tmp_path: Path) -> None:
     there, missing = tmp_path / "java.pcap", tmp_path / "missing.pcap"
     there.write_bytes(b"")
@@ -43,6 +44,7 @@ async def test_a_path_is_taken_as_typed_even_if_it_does_not_exist(compared: list
     assert compared == [str(there), str(missing)]
 
 
+@pytest.mark.exhaustive
 async def test_an_empty_line_compares_nothing(compared: list[str]) -> None:
     async with opened(JAVA) as screen:
         await screen.press("d", "enter", "d", "escape")

@@ -108,6 +108,7 @@ async def test_a_client_is_compared_with_another_one_and_escape_comes_back_to_th
         assert isinstance(screen.pilot.app.screen, PeersDialog)
 
 
+@pytest.mark.exhaustive
 async def test_two_marked_exchanges_are_shown_side_by_side_as_the_wire_has_them() -> None:
     async with opened(CLASSIC, size=SIZES[0]) as screen:
         main = screen.main
@@ -173,6 +174,7 @@ def odd(tmp_path: Path) -> str:
     return written(tmp_path, one, other)
 
 
+@pytest.mark.exhaustive
 async def test_what_cannot_be_compared_is_said_in_one_line(odd: str, tmp_path: Path) -> None:
     async with opened(CLASSIC) as screen:
         main, marks = screen.main, screen.main.appearance.marks.marked

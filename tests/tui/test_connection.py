@@ -2,6 +2,8 @@
 
 from pathlib import Path
 
+import pytest
+
 from dissector.capture_session import Capture
 from dissector.cli.connections import connections_of
 from tests.capture_session.test_host_names import named_capture
@@ -60,6 +62,7 @@ async def test_a_key_opens_the_connection_of_the_row_and_goes_to_its_ends() -> N
         assert screen.pilot.app.screen is screen.main
 
 
+@pytest.mark.exhaustive
 async def test_the_row_of_another_end_may_be_hidden() -> None:
     async with opened(JAVA) as screen:
         screen.main.filter.apply("api == Fetch")

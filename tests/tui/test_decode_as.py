@@ -4,6 +4,8 @@ from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 
+import pytest
+
 from dissector.capture_session import Capture
 from dissector.detection.decode_as import DecodeAs
 from tests.traffic import Turn, capture_of, conversation, exchanges
@@ -41,6 +43,7 @@ async def test_a_connection_is_hidden_and_comes_back() -> None:
         assert "decode as" not in screen.text("#title")
 
 
+@pytest.mark.exhaustive
 async def test_filter_and_place_stay() -> None:
     async with opened(JAVA) as screen:
         screen.main.filter.apply("api == Metadata")
@@ -58,6 +61,7 @@ async def test_filter_and_place_stay() -> None:
         assert "decoded as" in screen.lines()
 
 
+@pytest.mark.exhaustive
 async def test_the_broker_may_be_the_other_end() -> None:
     async with opened(JAVA) as screen:
         client = clients(screen)[0]
@@ -106,6 +110,7 @@ async def test_what_cannot_be_read_again_says_so(tmp_path: Path) -> None:
                 assert any("--decode-as" in words for words in screen.notifications())
 
 
+@pytest.mark.exhaustive
 async def test_choices_of_the_command_line_can_be_undone(tmp_path: Path) -> None:
     def opener(paths: Sequence[str], /, *, decode_as: Sequence[DecodeAs] = ()) -> Capture:
         return Capture(paths, decode_as=decode_as)

@@ -50,6 +50,7 @@ async def test_v_goes_from_causes_to_pairs_and_back() -> None:
         assert screen.diff.focused is screen.diff.causes
 
 
+@pytest.mark.exhaustive
 async def test_tab_goes_round_the_panes_and_keys_move_in_the_lists() -> None:
     async with opened() as screen:
         diff = screen.diff
@@ -73,6 +74,7 @@ async def test_tab_goes_round_the_panes_and_keys_move_in_the_lists() -> None:
         assert screen.diff.causes.cursor == 0
 
 
+@pytest.mark.exhaustive
 async def test_a_click_selects_a_line_and_a_double_click_opens_it() -> None:
     async with opened() as screen:
         await screen.pilot.click("#causes", offset=(10, 2))
@@ -92,6 +94,7 @@ async def test_a_click_selects_a_line_and_a_double_click_opens_it() -> None:
         assert screen.model.line == 1
 
 
+@pytest.mark.exhaustive
 async def test_help_shows_the_keys_of_this_screen() -> None:
     async with opened(size=(120, 60)) as screen:
         await screen.press("question_mark")
@@ -101,6 +104,7 @@ async def test_help_shows_the_keys_of_this_screen() -> None:
             assert words in drawn, words
 
 
+@pytest.mark.exhaustive
 async def test_the_same_program_twice_is_the_same() -> None:
     async with opened(JAVA, AGAIN) as screen:
         assert "the same · " in screen.text("#title")
@@ -150,6 +154,7 @@ async def test_no_control_character_from_the_wire_is_drawn(tmp_path: Path) -> No
         assert all(character.isprintable() for character in screen.pilot.app.clipboard)
 
 
+@pytest.mark.exhaustive
 async def test_q_closes_the_screen_and_stops_the_comparison() -> None:
     with Capture([JAVA]) as one, Capture([LIBRDKAFKA]) as other:
         app = KDissectApp(MainScreen(one))

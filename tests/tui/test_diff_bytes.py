@@ -8,6 +8,7 @@ from tests.tui.driver import SIZES
 from tui.widgets.bytes_pane import BytesPane
 
 
+@pytest.mark.exhaustive
 async def test_moving_in_the_fields_highlights_the_bytes_of_both_sides() -> None:
     async with opened() as screen:
         await to_pair(screen, "ApiVersions", PairVerdict.DIFFERENT)
@@ -37,6 +38,7 @@ async def test_a_byte_leads_to_its_field_by_key_and_by_click() -> None:
         assert screen.path == "client_software_name"
 
 
+@pytest.mark.exhaustive
 async def test_b_hides_and_shows_the_bytes_also_on_a_small_terminal() -> None:
     async with opened() as screen:
         await screen.press("b")
@@ -50,6 +52,7 @@ async def test_b_hides_and_shows_the_bytes_also_on_a_small_terminal() -> None:
         assert screen.diff.query_one("#both").display
 
 
+@pytest.mark.exhaustive
 async def test_the_mouse_drags_borders_of_the_bytes_and_a_double_click_resets_them() -> None:
     async with opened() as screen:
         left, right = screen.diff.panes

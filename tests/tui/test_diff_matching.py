@@ -16,6 +16,7 @@ from tui.screens.dialog import Menu
 from tui.screens.main_screen import DetailScreen, MainScreen
 
 
+@pytest.mark.exhaustive
 async def test_after_a_swap_the_same_exchange_is_selected() -> None:
     async with opened(JAVA, str(PCAPS / "trouble-throttled.pcapng")) as screen:
         await screen.press("v", "G")
@@ -25,6 +26,7 @@ async def test_after_a_swap_the_same_exchange_is_selected() -> None:
         assert screen.rows == before[::-1]
 
 
+@pytest.mark.exhaustive
 async def test_s_swaps_the_sides_and_i_lists_what_is_ignored() -> None:
     async with opened() as screen:
         before = screen.model.comparison
@@ -65,6 +67,7 @@ async def test_space_matches_two_rows_by_hand_and_undoes_it() -> None:
         assert "by hand" not in screen.lines()
 
 
+@pytest.mark.exhaustive
 async def test_exchanges_of_two_apis_are_not_matched_and_escape_removes_the_mark() -> None:
     async with opened() as screen:
         await to_pair(screen, "InitProducerId", PairVerdict.ONLY_A)
@@ -78,6 +81,7 @@ async def test_exchanges_of_two_apis_are_not_matched_and_escape_removes_the_mark
         assert screen.diff.is_current
 
 
+@pytest.mark.exhaustive
 async def test_y_copies_the_line_of_the_cursor() -> None:
     async with opened() as screen:
         await to_cause(screen, "Fetch", "isolation_level")
@@ -130,6 +134,7 @@ async def test_o_opens_the_exchange_of_a_and_capital_o_that_of_b_and_q_comes_bac
         assert "A has no exchange here" in screen.notifications()
 
 
+@pytest.mark.exhaustive
 async def test_d_on_the_main_screen_asks_for_a_capture_and_compares(tmp_path: Path) -> None:
     for name in (JAVA, LIBRDKAFKA):
         (tmp_path / Path(name).name).symlink_to(name)

@@ -18,6 +18,7 @@ async def test_a_cause_shows_the_first_pair_that_has_it_with_its_field_in_both_b
         assert "set by isolation.level" in screen.text("#inspector").replace("(", " ")
 
 
+@pytest.mark.exhaustive
 async def test_a_cause_that_no_pair_can_show_leaves_the_fields_empty() -> None:
     async with opened(b=str(PCAPS / "java-kip848.pcapng")) as screen:
         await to_cause(screen, "", "connections")
@@ -65,6 +66,7 @@ async def test_enter_goes_from_a_cause_to_its_pairs_n_along_them_and_esc_back() 
         assert screen.model.cause is None
 
 
+@pytest.mark.exhaustive
 async def test_n_goes_through_the_fields_of_a_pair_and_then_to_the_next_pair_that_differs() -> None:
     async with opened() as screen:
         await screen.press("v")
@@ -85,6 +87,7 @@ async def test_n_goes_through_the_fields_of_a_pair_and_then_to_the_next_pair_tha
         assert "no earlier pair differs" in screen.notifications()
 
 
+@pytest.mark.exhaustive
 async def test_a_pair_without_a_counterpart_shows_its_fields() -> None:
     async with opened() as screen:
         await to_pair(screen, "InitProducerId", PairVerdict.ONLY_A)
@@ -94,6 +97,7 @@ async def test_a_pair_without_a_counterpart_shows_its_fields() -> None:
         assert screen.sides[1].source is None
 
 
+@pytest.mark.exhaustive
 async def test_equals_hides_equal_pairs_and_brings_them_back() -> None:
     async with opened() as screen:
         await to_pair(screen, "Produce", PairVerdict.DIFFERENT)
@@ -107,6 +111,7 @@ async def test_equals_hides_equal_pairs_and_brings_them_back() -> None:
         assert screen.diff.pairs.count == count
 
 
+@pytest.mark.exhaustive
 async def test_equals_in_the_fields_shows_all_fields_and_again_only_differences() -> None:
     async with opened(size=(120, 60)) as screen:
         await to_pair(screen, "OffsetFetch", PairVerdict.SAME)
@@ -123,6 +128,7 @@ async def test_equals_in_the_fields_shows_all_fields_and_again_only_differences(
         assert screen.diff.differences.count == few
 
 
+@pytest.mark.exhaustive
 async def test_r_shows_the_other_message_on_both_sides() -> None:
     async with opened() as screen:
         await to_pair(screen, "ApiVersions", PairVerdict.DIFFERENT)
@@ -133,6 +139,7 @@ async def test_r_shows_the_other_message_on_both_sides() -> None:
         assert [side.side for side in screen.sides] == ["request", "request"]
 
 
+@pytest.mark.exhaustive
 async def test_all_words_of_a_cause_are_drawn_on_a_small_terminal() -> None:
     async with opened(size=(80, 24)) as screen:
         await to_cause(screen, "Fetch", "isolation_level")

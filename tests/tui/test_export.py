@@ -73,6 +73,7 @@ def size_of(path: Path) -> str:
     return byte_size(path.stat().st_size)
 
 
+@pytest.mark.exhaustive
 async def test_filtered_rows_are_exported_as_the_json_that_show_prints(shared: SharedScreens, here: Path) -> None:
     async with shared.opened(JAVA) as screen:
         await screen.press("slash", *"api == Fetch", "enter")
@@ -83,6 +84,7 @@ async def test_filtered_rows_are_exported_as_the_json_that_show_prints(shared: S
     assert printed.count(b"\n") == shown > 1
 
 
+@pytest.mark.exhaustive
 async def test_one_row_is_exported_in_each_readable_format(shared: SharedScreens, here: Path) -> None:
     async with shared.opened(JAVA) as screen:
         await screen.press("3", "G")
@@ -105,6 +107,7 @@ async def test_one_row_is_exported_in_each_readable_format(shared: SharedScreens
                     assert "def test_" in text
 
 
+@pytest.mark.exhaustive
 async def test_the_exported_command_shows_the_same_rows(
     shared: SharedScreens, here: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -161,6 +164,7 @@ async def test_no_file_is_overwritten_and_an_invalid_name_is_reported(shared: Sh
     assert (here / "there.txt").read_text() == "mine"
 
 
+@pytest.mark.exhaustive
 async def test_entries_of_kafka_files_are_not_exported_as_a_capture(here: Path) -> None:
     segment = str(next((PCAPS / "segments").rglob("*.log")))
     async with opened(segment) as screen:
@@ -169,6 +173,7 @@ async def test_entries_of_kafka_files_are_not_exported_as_a_capture(here: Path) 
     assert not list(here.iterdir())
 
 
+@pytest.mark.exhaustive
 async def test_escape_in_any_menu_writes_nothing(shared: SharedScreens, here: Path) -> None:
     async with shared.opened(JAVA) as screen:
         for steps in range(4):
@@ -198,6 +203,7 @@ async def test_escape_stops_writing_and_removes_the_file(here: Path) -> None:
         assert ended == [None]
 
 
+@pytest.mark.exhaustive
 async def test_a_file_finished_below_another_screen_is_reported_when_that_closes(here: Path) -> None:
     go_on = threading.Event()
 

@@ -2,6 +2,8 @@
 
 from pathlib import Path
 
+import pytest
+
 from dissector.capture_session import Capture
 from tests.conftest import some_bundled
 from tests.traffic import Turn, capture_of, conversation, request
@@ -37,6 +39,7 @@ async def test_a_byte_selects_its_field_by_key_and_by_click(shared: SharedScreen
         assert screen.path == "header.request_api_key"
 
 
+@pytest.mark.exhaustive
 async def test_another_message_keeps_the_field_selected_or_the_nearest_above_it(shared: SharedScreens) -> None:
     async with shared.opened(JAVA) as screen:
         await screen.press("enter", "g", "j", "j")
@@ -65,6 +68,7 @@ async def test_every_byte_leads_to_the_leaf_that_claims_it(bundled: Path) -> Non
                     assert not [child for child in node.children if child.source == source.number]
 
 
+@pytest.mark.exhaustive
 async def test_decompressed_records_are_another_source_of_bytes(shared: SharedScreens) -> None:
     async with shared.opened(JAVA) as screen:
         model = screen.main.model
@@ -101,6 +105,7 @@ async def test_long_arrays_open_in_chunks(tmp_path: Path) -> None:
         assert "t0237" in screen.lines()
 
 
+@pytest.mark.exhaustive
 async def test_every_byte_of_a_line_is_drawn_at_every_width() -> None:
     async with opened(JAVA, size=(60, 30)) as screen:
         for width, count in [(60, 4), (80, 8), (200, 16)]:

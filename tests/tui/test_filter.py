@@ -91,6 +91,7 @@ async def test_escape_shows_all_rows_again_and_keeps_the_place(shared: SharedScr
         assert screen.list.number == place
 
 
+@pytest.mark.exhaustive
 async def test_a_removed_filter_comes_back_with_the_key_that_is_named(shared: SharedScreens) -> None:
     async with shared.opened(JAVA) as screen:
         await screen.press("u")
@@ -116,6 +117,7 @@ async def test_a_removed_filter_comes_back_with_the_key_that_is_named(shared: Sh
         assert not screen.main.view.is_filtered
 
 
+@pytest.mark.exhaustive
 async def test_a_filter_from_a_field_keeps_the_field_and_the_pane(shared: SharedScreens) -> None:
     async with shared.opened(JAVA) as screen:
         await to(screen, "Produce")
@@ -160,6 +162,7 @@ async def test_errors_are_shown_after_a_pause_and_not_while_typing(monkeypatch: 
         assert "▲" not in screen.text("#filter-error")
 
 
+@pytest.mark.exhaustive
 async def test_the_beginning_of_a_suggestion_is_not_an_error_yet(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("tui.widgets.filter_bar.PAUSE", 1_000)
     async with opened(JAVA) as screen:
@@ -173,6 +176,7 @@ async def test_the_beginning_of_a_suggestion_is_not_an_error_yet(monkeypatch: py
         await screen.until(lambda: "▲" in screen.text("#filter-error"))
 
 
+@pytest.mark.exhaustive
 async def test_ctrl_r_offers_recent_filters(shared: SharedScreens) -> None:
     async with shared.opened(JAVA) as screen:
         await screen.press("ctrl+r")
@@ -185,6 +189,7 @@ async def test_ctrl_r_offers_recent_filters(shared: SharedScreens) -> None:
         assert shown(screen) == fitting(screen, "Fetch")
 
 
+@pytest.mark.exhaustive
 async def test_f_follows_the_connection_and_comes_back(shared: SharedScreens) -> None:
     async with shared.opened(JAVA) as screen:
         screen.main.filter.apply("api == Metadata || api == Fetch")
@@ -256,6 +261,7 @@ async def test_rows_come_as_they_are_found_and_escape_stops_at_once() -> None:
         assert len(shown(screen)) == len(capture)
 
 
+@pytest.mark.exhaustive
 async def test_the_rows_of_a_filter_that_comes_back_are_not_looked_for_again() -> None:
     async with stepping() as (screen, capture):
         capture.steps.release(len(capture))
@@ -283,6 +289,7 @@ async def test_a_filter_applies_to_rows_that_come_and_still_does_in_their_final_
             assert capture.exchange(screen.list.number).row._replace(number=before.number) == before
 
 
+@pytest.mark.exhaustive
 async def test_a_filter_and_an_order_go_together(shared: SharedScreens) -> None:
     async with shared.opened(JAVA) as screen:
         await screen.press("Z")
@@ -293,6 +300,7 @@ async def test_a_filter_and_an_order_go_together(shared: SharedScreens) -> None:
         assert shown(screen) == list(range(len(screen.main.capture)))
 
 
+@pytest.mark.exhaustive
 async def test_rows_completed_since_are_matched_again() -> None:
     """As in a live capture: half a capture has pending requests."""
     with Capture([JAVA]) as capture:
@@ -339,6 +347,7 @@ async def test_words_that_may_follow_are_offered_and_tab_or_a_click_takes_one(sh
         assert (bar.text, bar.is_open) == ("api == Heartbeat", True)
 
 
+@pytest.mark.exhaustive
 async def test_arrows_select_a_suggestion_enter_takes_it_and_escape_closes_them_then_the_bar(
     shared: SharedScreens,
 ) -> None:
@@ -359,6 +368,7 @@ async def test_arrows_select_a_suggestion_enter_takes_it_and_escape_closes_them_
         assert (bar.display, screen.main.focused) == (False, screen.list)
 
 
+@pytest.mark.exhaustive
 async def test_a_filter_on_findings_matches_cross_message_findings() -> None:
     path = str(PCAPS / "trouble-metadata-storm.pcapng")
     with Capture([path]) as capture:

@@ -65,6 +65,7 @@ async def test_findings_are_listed_by_kind_and_lead_to_their_field(shared: Share
         assert screen.row == row
 
 
+@pytest.mark.exhaustive
 async def test_a_list_of_findings_without_news_is_not_drawn_again(shared: SharedScreens) -> None:
     async with shared.opened(JAVA) as screen:
         await screen.press("F")
@@ -90,6 +91,7 @@ async def test_findings_say_who_and_when_and_those_of_a_connection_are_together(
         assert [*dict.fromkeys(connections)] == [name for name, _ in groupby(connections)]
 
 
+@pytest.mark.exhaustive
 async def test_the_first_finding_of_the_row_is_shown_and_i_explains_all(shared: SharedScreens) -> None:
     async with shared.opened(JAVA) as screen:
         await screen.press("e")
@@ -105,6 +107,7 @@ async def test_the_first_finding_of_the_row_is_shown_and_i_explains_all(shared: 
         assert any("has no findings" in words for words in screen.notifications())
 
 
+@pytest.mark.exhaustive
 async def test_s_goes_to_slow_exchanges_or_reports_that_there_is_none() -> None:
     async with opened(str(PCAPS / "librdkafka-pipelined.pcapng")) as screen:
         await screen.press("s")
@@ -130,6 +133,7 @@ async def test_cross_message_findings_appear_by_themselves() -> None:
         assert isinstance(screen.pilot.app.screen, FindingDialog)
 
 
+@pytest.mark.exhaustive
 async def test_the_selected_row_gets_its_findings_too(tmp_path: Path) -> None:
     talk = Talk()
     produce(talk, 0, throttle=100)
@@ -192,6 +196,7 @@ def test_rows_completed_later_are_analyzed_then(tmp_path: Path) -> None:
     assert found
 
 
+@pytest.mark.exhaustive
 async def test_kinds_have_the_color_that_their_rows_have_in_the_list() -> None:
     async with opened(JAVA) as screen:
         for theme in ("kdissect", "kdissect-light", "ansi-dark"):

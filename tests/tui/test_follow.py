@@ -1,5 +1,7 @@
 """Following what exchanges have in common: J, } and {."""
 
+import pytest
+
 from dissector.analysis.follow_keys import follow_keys
 from tests.tui.main_driver import JAVA, to
 from tests.tui.shared_screens import SharedScreens
@@ -31,6 +33,7 @@ async def test_braces_follow_a_partition_forwards_and_backwards(shared: SharedSc
             assert screen.row == row
 
 
+@pytest.mark.exhaustive
 async def test_without_a_choice_a_menu_opens_and_escape_closes_it(shared: SharedScreens) -> None:
     async with shared.opened(JAVA) as screen:
         await to(screen, "JoinGroup")

@@ -72,6 +72,7 @@ async def test_both_sides_are_read_searched_narrowed_and_opened() -> None:
         assert screen.main.model.side == "response"
 
 
+@pytest.mark.exhaustive
 async def test_a_long_connection_is_read_as_one_scrolls(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("tui.screens.follow_screen.AHEAD", 10)
     monkeypatch.setattr("tui.screens.follow_screen.MESSAGES_AT_ONCE", 1)
@@ -89,6 +90,7 @@ async def test_a_long_connection_is_read_as_one_scrolls(monkeypatch: pytest.Monk
         assert sum(line.is_head for line in follow(screen)._lines) == total
 
 
+@pytest.mark.exhaustive
 async def test_the_text_is_written_to_a_file(tmp_path: Path) -> None:
     async with opened(JAVA) as screen:
         await screen.press("V")

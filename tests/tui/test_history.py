@@ -85,6 +85,7 @@ async def test_back_returns_to_row_side_and_field_and_forward_reverses_it(shared
             assert screen.row == trouble.number
 
 
+@pytest.mark.exhaustive
 @pytest.mark.slow
 async def test_a_step_is_not_recorded_and_a_jump_to_the_last_row_is() -> None:
     async with opened(JAVA, size=(80, 24)) as screen:
@@ -95,6 +96,7 @@ async def test_a_step_is_not_recorded_and_a_jump_to_the_last_row_is() -> None:
         assert screen.row == 1
 
 
+@pytest.mark.exhaustive
 @pytest.mark.slow
 async def test_a_jump_selects_the_side_and_the_field_too(shared: SharedScreens) -> None:
     async with shared.opened(JAVA) as screen:

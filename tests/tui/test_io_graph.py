@@ -1,5 +1,6 @@
 """The IO graph on the screen: opened from the list, brushed, filtered, narrowed to a part."""
 
+import pytest
 from textual.widgets import OptionList, Static
 from textual.widgets.option_list import Option
 
@@ -37,6 +38,7 @@ async def test_a_span_that_is_brushed_becomes_a_filter(shared: SharedScreens) ->
         assert " && time >= " in screen.main.filter._run.filter.text.partition(")")[2]
 
 
+@pytest.mark.exhaustive
 async def test_the_mouse_brushes_and_escape_drops_the_span_first(shared: SharedScreens) -> None:
     async with shared.opened(JAVA) as screen:
         await screen.press("I")
@@ -56,6 +58,7 @@ async def test_the_mouse_brushes_and_escape_drops_the_span_first(shared: SharedS
         assert pilot.app.screen is screen.main
 
 
+@pytest.mark.exhaustive
 async def test_one_api_is_drawn_by_itself(shared: SharedScreens) -> None:
     async with shared.opened(JAVA) as screen:
         await screen.press("I")

@@ -74,6 +74,7 @@ async def test_rows_appear_and_the_cursor_follows_while_it_is_on_the_last_one(mo
             assert "Metadata" in screen.lines()
 
 
+@pytest.mark.exhaustive
 async def test_the_title_has_rates_latencies_and_losses_at_every_size() -> None:
     with broker() as port:
         async with watched(port) as (screen, _):
@@ -89,6 +90,7 @@ async def test_the_title_has_rates_latencies_and_losses_at_every_size() -> None:
             assert all(len(line) <= 58 for line in screen.title.splitlines())
 
 
+@pytest.mark.exhaustive
 async def test_the_selected_field_stays_while_rows_come_and_escape_does_not_end_the_capture() -> None:
     with broker() as port:
         async with watched(port) as (screen, recording):
@@ -133,6 +135,7 @@ async def test_a_frozen_screen_stands_still_and_then_has_all_and_cleared_rows_co
             assert "shown" not in screen.title
 
 
+@pytest.mark.exhaustive
 async def test_rows_that_came_while_the_screen_was_frozen_are_not_cleared() -> None:
     with broker() as port:
         async with watched(port) as (screen, _):
@@ -202,6 +205,7 @@ def _ask(port: int, count: int) -> None:
             frame(client)
 
 
+@pytest.mark.exhaustive
 async def test_errors_of_the_last_seconds_are_counted() -> None:
     with serving(_refuse) as address:
         port = int(address.rpartition(":")[2])
@@ -211,6 +215,7 @@ async def test_errors_of_the_last_seconds_are_counted() -> None:
             await screen.until(lambda: "0 errors in 5 s" in screen.title)
 
 
+@pytest.mark.exhaustive
 async def test_screens_of_the_whole_capture_have_a_time_and_load_new_rows_on_request() -> None:
     with broker() as port:
         async with watched(port) as (screen, _):
@@ -244,6 +249,7 @@ async def load_new_messages(screen: Live) -> None:
     assert (int(view.diagram.rows[view.cursor]), bool(view.diagram.is_request[view.cursor])) == (0, False)
 
 
+@pytest.mark.exhaustive
 async def test_what_grows_is_compared_up_to_its_last_row_and_goes_on_growing() -> None:
     with broker() as port:
         async with watched(port) as (screen, _):
@@ -276,6 +282,7 @@ async def test_what_grows_is_compared_up_to_its_last_row_and_goes_on_growing() -
             await screen.until(lambda: screen.pilot.app.screen is screen.main)
 
 
+@pytest.mark.exhaustive
 async def test_the_title_shows_that_rows_are_analyzed(monkeypatch: pytest.MonkeyPatch) -> None:
     with broker() as port:
         async with watched(port) as (screen, _):
@@ -294,6 +301,7 @@ async def test_the_title_shows_that_rows_are_analyzed(monkeypatch: pytest.Monkey
             await screen.until(lambda: "analyzing " not in screen.title)
 
 
+@pytest.mark.exhaustive
 async def test_another_capture_starts_after_one_that_ended_and_was_saved_or_not(tmp_path: Path) -> None:
     with broker() as port:
         async with watched(port) as (screen, first):

@@ -9,6 +9,7 @@ import pytest
 from dissector.capture_session import Capture
 from dissector.exchange.model import ExchangeMessage
 from dissector.tls.record_parts import TlsRecord
+from tests.conftest import some_of
 from tests.findings.conversations import Talk, produce, written
 from tests.tui.main_driver import opened
 from tests.tui.test_search import ask
@@ -48,7 +49,7 @@ def held(monkeypatch: pytest.MonkeyPatch) -> Iterator[Held]:
     held.go.set()
 
 
-@pytest.mark.parametrize("row", [1, 4])
+@pytest.mark.parametrize("row", some_of([1, 4], 4))
 async def test_bytes_are_shown_at_once_and_fields_once_they_are_traced(path: str, held: Held, row: int) -> None:
     async with opened(path) as screen:
         assert not held.begun
@@ -89,6 +90,7 @@ async def test_moving_on_traces_only_the_last_message(path: str, held: Held) -> 
         assert "header" in screen.lines()
 
 
+@pytest.mark.exhaustive
 async def test_a_short_message_selected_meanwhile_stays(path: str, held: Held) -> None:
     async with opened(path) as screen:
         await screen.pilot.press("j")
@@ -101,6 +103,7 @@ async def test_a_short_message_selected_meanwhile_stays(path: str, held: Held) -
         assert look.message is screen.main.model.exchange.request
 
 
+@pytest.mark.exhaustive
 async def test_a_jump_to_a_field_arrives_when_the_message_is_traced(path: str, held: Held) -> None:
     async with opened(path) as screen:
         assert screen.main.go_to_place(Location(2, "request", "header.client_id"))
@@ -123,6 +126,7 @@ async def test_escape_cancels_a_jump_to_a_field_and_keys_still_work(path: str, h
         assert screen.path == ""
 
 
+@pytest.mark.exhaustive
 async def test_a_hit_in_a_long_message_is_highlighted_once_traced_and_keys_still_work(path: str, held: Held) -> None:
     async with opened(path) as screen:
         await ask(screen.pilot, "made")

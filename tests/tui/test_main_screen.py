@@ -36,6 +36,7 @@ async def test_keys_move_through_the_list_which_follows_its_cursor() -> None:
         assert line.rstrip(" ▁▂▃▄▅▆▇█").endswith("…"), "a cut info shows that it is cut"
 
 
+@pytest.mark.exhaustive
 @pytest.mark.slow
 async def test_a_long_name_gives_way_to_what_the_title_says(tmp_path: Path) -> None:
     copy = tmp_path / f"{'long-' * 30}.pcapng"
@@ -72,6 +73,7 @@ async def test_enter_goes_to_the_fields_tab_round_the_panes_and_backslash_maximi
         assert screen.bytes.size.width > width
 
 
+@pytest.mark.exhaustive
 async def test_r_shows_the_other_message_and_brackets_stay_on_the_connection(shared: SharedScreens) -> None:
     async with shared.opened(JAVA) as screen:
         await screen.press("r")
@@ -112,6 +114,7 @@ async def test_without_colors_the_cursor_is_still_visible(monkeypatch: pytest.Mo
         assert any(segment.style and segment.style.reverse for segment in rows)
 
 
+@pytest.mark.exhaustive
 @pytest.mark.slow
 async def test_ctrl_s_saves_a_screenshot(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)

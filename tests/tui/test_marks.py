@@ -4,6 +4,7 @@ import json
 import shutil
 from pathlib import Path
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -105,6 +106,7 @@ async def test_a_semicolon_comments_a_row() -> None:
         assert screen.main.appearance.marks.comments == {}
 
 
+@pytest.mark.exhaustive
 async def test_comments_of_the_user_are_exported_and_seen_in_the_copy(tmp_path: Path) -> None:
     copy = tmp_path / "copy.pcapng"
     with Capture([JAVA]) as capture:

@@ -3,6 +3,7 @@
 from collections.abc import AsyncIterator
 from contextlib import ExitStack, asynccontextmanager
 
+import pytest
 from rich.text import Text
 from textual.widgets import DataTable
 
@@ -81,6 +82,7 @@ async def test_enter_opens_the_exchanges_that_show_a_cell_at_their_field() -> No
         assert detail.model.node.path == "header.request_api_version"
 
 
+@pytest.mark.exhaustive
 async def test_a_cell_without_exchanges_says_so_and_d_compares_its_side() -> None:
     async with opened() as screen:
         await screen.to("InitProducerId version", 1)

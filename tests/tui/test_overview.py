@@ -67,6 +67,7 @@ async def test_o_shows_the_overview_at_every_size_and_after_each_resize() -> Non
             assert all(len(line) <= size[0] for line in drawn.splitlines())
 
 
+@pytest.mark.exhaustive
 async def test_tab_arrows_and_clicks_change_the_page() -> None:
     async with opened(TRANSACTIONS, size=(80, 24)) as (screen, _):
         await screen.press("o")
@@ -101,6 +102,7 @@ async def test_enter_and_a_double_click_apply_the_filter_of_the_line() -> None:
         assert main.filters[2:] == ["api == AddPartitionsToTxn && version == 5"]
 
 
+@pytest.mark.exhaustive
 async def test_keys_move_along_the_lines() -> None:
     async with opened(TRANSACTIONS, size=(80, 24)) as (screen, _):
         await screen.press("o")
@@ -124,6 +126,7 @@ async def test_keys_move_along_the_lines() -> None:
         assert (lines(screen).cursor, lines(screen).scroll_offset.y) == (first, 0)
 
 
+@pytest.mark.exhaustive
 async def test_it_closes_without_a_filter_and_keeps_a_complete_count() -> None:
     async with opened(TRANSACTIONS) as (screen, main):
         pictures = []
@@ -138,6 +141,7 @@ async def test_it_closes_without_a_filter_and_keeps_a_complete_count() -> None:
         assert all(picture is pictures[0] for picture in pictures)
 
 
+@pytest.mark.exhaustive
 async def test_its_help_has_its_keys() -> None:
     async with opened(TRANSACTIONS) as (screen, _):
         await screen.press("o", "question_mark")
@@ -145,6 +149,7 @@ async def test_its_help_has_its_keys() -> None:
         assert "Stop counting" in screen.lines()
 
 
+@pytest.mark.exhaustive
 async def test_counting_is_drawn_as_it_goes_on_and_stops(monkeypatch: pytest.MonkeyPatch) -> None:
     goes_on = threading.Event()
     steps = StatisticsPass.steps
@@ -170,6 +175,7 @@ async def test_counting_is_drawn_as_it_goes_on_and_stops(monkeypatch: pytest.Mon
         assert "● counted" in screen.lines(), "a stopped count starts again"
 
 
+@pytest.mark.exhaustive
 async def test_no_exchanges_no_overview(tmp_path: Any) -> None:
     web = conversation([Turn(True, b"GET / HTTP/1.1\r\n\r\n")], server=("10.0.0.2", 80))
     async with opened(capture_of(tmp_path, web)) as (screen, main):

@@ -27,6 +27,7 @@ async def test_dragged_borders_are_restored() -> None:
         assert screen.list.size.height >= 3
 
 
+@pytest.mark.exhaustive
 async def test_a_border_has_the_same_place_on_a_terminal_of_another_size() -> None:
     async with opened(JAVA, size=(200, 60)) as screen:
         await drag(screen, screen.bytes, (0, 4), (-45, 0))
@@ -37,6 +38,7 @@ async def test_a_border_has_the_same_place_on_a_terminal_of_another_size() -> No
         assert abs(screen.bytes.outer_size.width / 160 - share) < 0.02
 
 
+@pytest.mark.exhaustive
 async def test_default_sizes_are_not_saved() -> None:
     async with opened(JAVA):
         pass

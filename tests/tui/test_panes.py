@@ -39,6 +39,7 @@ async def test_dragging_selects_bytes_and_shows_their_readings(shared: SharedScr
         assert screen.path == "header.request_api_key"
 
 
+@pytest.mark.exhaustive
 async def test_shift_extends_the_selection_from_the_cursor(shared: SharedScreens) -> None:
     async with shared.opened(JAVA) as screen:
         screen.bytes.focus()
@@ -52,6 +53,7 @@ async def test_shift_extends_the_selection_from_the_cursor(shared: SharedScreens
         assert screen.main.model.selection is None
 
 
+@pytest.mark.exhaustive
 async def test_the_wheel_scrolls_the_bytes_and_selects_nothing() -> None:
     async with opened(JAVA, size=(80, 24)) as screen:
         await to(screen, "Produce")
@@ -86,6 +88,7 @@ async def test_a_click_selects_a_field_and_a_click_on_the_arrow_or_a_double_clic
         assert not node.is_expanded
 
 
+@pytest.mark.exhaustive
 async def test_b_cycles_through_the_sources_of_bytes(shared: SharedScreens) -> None:
     async with shared.opened(JAVA) as screen:
         model = screen.main.model
@@ -106,6 +109,7 @@ async def test_b_cycles_through_the_sources_of_bytes(shared: SharedScreens) -> N
         assert any("no other bytes" in words for words in screen.notifications())
 
 
+@pytest.mark.exhaustive
 async def test_a_high_screen_has_two_lines_about_the_field() -> None:
     async with opened(JAVA, size=(120, 39)) as screen:
         await screen.press("enter", "g", "down", "down")
@@ -134,6 +138,7 @@ async def test_without_colors_cursor_field_and_selection_are_visible(monkeypatch
         assert any(style.reverse and style.underline for style in drawn)
 
 
+@pytest.mark.exhaustive
 async def test_sizes_of_fields_move_with_a_scroll_bar_that_appears() -> None:
     async with opened(JAVA, size=(80, 40)) as screen:
         tree = screen.main.query_one(FieldTree)

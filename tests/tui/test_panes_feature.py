@@ -83,6 +83,7 @@ async def test_mouse_events_may_come_faster_than_they_are_handled() -> None:
         assert screen.row == 2  # the list has this press, not the pane that had the last one
 
 
+@pytest.mark.exhaustive
 async def test_the_wheel_scrolls_the_list_without_its_cursor() -> None:
     async with opened(JAVA, size=(80, 24)) as screen:
         first = screen.list.render_line(1).text
@@ -115,6 +116,7 @@ async def test_the_terminal_changes_its_size_at_any_time(rounds: int) -> None:
             assert screen.lines()
 
 
+@pytest.mark.exhaustive
 async def test_list_fields_bytes_and_keys_have_room_at_every_size() -> None:
     async with opened(JAVA, size=SIZES[0]) as screen:
         for size in SIZES:

@@ -84,6 +84,7 @@ async def test_enter_goes_to_the_exchange_with_the_record_selected() -> None:
         assert view(screen)._model.row(lines(screen).cursor) == screen.main.number
 
 
+@pytest.mark.exhaustive
 async def test_it_opens_on_the_records_of_the_exchange_under_the_cursor(shared: SharedScreens) -> None:
     async with shared.opened(JAVA) as screen:
         fetches = [row for row in range(60) if screen.main.capture.exchange(row).fields.api == "Fetch"]
@@ -115,6 +116,7 @@ async def test_the_filter_reaches_into_values_and_completes_their_names() -> Non
         assert isinstance(screen.pilot.app.screen, MainScreen)
 
 
+@pytest.mark.exhaustive
 async def test_the_lists_filter_is_that_of_the_main_screen(shared: SharedScreens) -> None:
     async with shared.opened(JAVA) as screen:
         screen.main.filter.apply("api == Fetch")
@@ -125,6 +127,7 @@ async def test_the_lists_filter_is_that_of_the_main_screen(shared: SharedScreens
         assert screen.main.filter._run is not None
 
 
+@pytest.mark.exhaustive
 async def test_find_goes_on_around_the_end() -> None:
     async with records_of_orders() as screen:
         await screen.press("ctrl+f", *"STORGATAN", "enter")
@@ -136,6 +139,7 @@ async def test_find_goes_on_around_the_end() -> None:
         assert "no record has" in screen.notifications()[-1]
 
 
+@pytest.mark.exhaustive
 async def test_records_are_sorted_by_any_column() -> None:
     keys = {
         "Offset": lambda it: it.offset, "Time": lambda it: it.timestamp,
@@ -155,6 +159,7 @@ async def test_records_are_sorted_by_any_column() -> None:
             assert [key(model.record(at)) for at in range(len(model))] == sorted(found, reverse=True), column
 
 
+@pytest.mark.exhaustive
 async def test_a_click_on_a_heading_sorts() -> None:
     async with records_of_orders() as screen:
         await screen.pilot.click("#records", offset=(5, 0))
@@ -162,6 +167,7 @@ async def test_a_click_on_a_heading_sorts() -> None:
         assert "Offset▲" in screen.lines()
 
 
+@pytest.mark.exhaustive
 async def test_hex_shows_the_bytes() -> None:
     async with records_of_orders() as screen:
         await screen.press("1", "1", "G", "b")
@@ -170,6 +176,7 @@ async def test_hex_shows_the_bytes() -> None:
         assert "000000  00" not in screen.lines()
 
 
+@pytest.mark.exhaustive
 async def test_records_are_exported_as_they_are_listed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     async with records_of_orders() as screen:
@@ -213,6 +220,7 @@ async def test_a_hundred_thousand_records_cost_no_more_than_those_drawn(
     assert sorted(read) == [1, 50, 51, 100]
 
 
+@pytest.mark.exhaustive
 async def test_exchanges_without_records_say_so(tmp_path: Path) -> None:
     async with opened(capture_of(tmp_path, conversation(exchanges(2)))) as screen:
         await screen.press("R")

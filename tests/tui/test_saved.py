@@ -60,6 +60,7 @@ async def test_a_filter_is_saved_applied_by_its_key_and_deleted(config: Path) ->
     assert "kept" in config.read_text()
 
 
+@pytest.mark.exhaustive
 async def test_a_profile_brings_filter_columns_and_colors_together() -> None:
     async with opened(JAVA) as screen:
         screen.main.filter.apply("api == Produce")

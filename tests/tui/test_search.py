@@ -4,6 +4,7 @@ import asyncio
 import threading
 from functools import partial
 
+import pytest
 from textual.pilot import Pilot
 from textual.widgets import Input, Static
 
@@ -56,6 +57,7 @@ async def test_text_is_found_in_this_exchange_then_in_others_and_from_the_start_
         assert screen.main.place == places[-2]
 
 
+@pytest.mark.exhaustive
 async def test_a_hit_is_highlighted_in_tree_and_bytes(shared: SharedScreens) -> None:
     async with shared.opened(JAVA) as screen:
         await look_for(screen, "java-orders")
@@ -69,6 +71,7 @@ async def test_a_hit_is_highlighted_in_tree_and_bytes(shared: SharedScreens) -> 
         assert any(segment.style == selected for segment in drawn)
 
 
+@pytest.mark.exhaustive
 async def test_bytes_and_fields_are_found_by_their_kinds(shared: SharedScreens) -> None:
     async with shared.opened(JAVA) as screen:
         await look_for(screen, "6a 61 76 61", "tab")
@@ -92,6 +95,7 @@ async def test_an_invalid_search_and_an_empty_result_are_reported(shared: Shared
         assert any("no 'not in here at all'" in words for words in screen.notifications())
 
 
+@pytest.mark.exhaustive
 async def test_compressed_records_are_found_elsewhere_when_they_are_opened() -> None:
     async with opened(JAVA) as screen:
         await look_for(screen, "teapot", "shift+tab")
@@ -106,6 +110,7 @@ async def test_compressed_records_are_found_elsewhere_when_they_are_opened() -> 
         assert 1 in sources
 
 
+@pytest.mark.exhaustive
 async def test_the_search_dialog_shows_its_text_and_its_switches_take_clicks() -> None:
     async with opened(JAVA, size=(80, 24)) as screen:
         await screen.pilot.press("ctrl+f", *"teapot")
@@ -138,6 +143,7 @@ async def test_esc_stops_a_search_at_once(shared: SharedScreens) -> None:
         assert any("stopped searching for a needle" in words for words in screen.notifications())
 
 
+@pytest.mark.exhaustive
 async def test_a_search_where_a_filter_hides_all_rows_finds_nothing(shared: SharedScreens) -> None:
     async with shared.opened(JAVA) as screen:
         await screen.press("slash", *"api==999", "enter")

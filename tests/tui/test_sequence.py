@@ -60,6 +60,7 @@ def test_lanes_beyond_the_edges_are_counted() -> None:
         assert (left, left + right + len(shown.lanes)) == (shown.lanes[0], len(lanes))
 
 
+@pytest.mark.exhaustive
 async def test_the_heading_says_how_many_lanes_are_beyond_the_edges_and_a_legend_what_bars_mean() -> None:
     async with opened(CLASSIC, size=(80, 24)) as screen:
         await screen.press("D", "g")
@@ -86,6 +87,7 @@ async def test_it_begins_at_the_row_of_the_list_enter_goes_to_another_and_closin
         assert screen.row == 14
 
 
+@pytest.mark.exhaustive
 async def test_times_count_from_the_same_packet_as_in_the_list(shared: SharedScreens) -> None:
     async with shared.opened(CLASSIC) as screen:
         [listed] = [line.split()[2] for line in screen.lines().splitlines() if line.startswith("▸")]
@@ -94,6 +96,7 @@ async def test_times_count_from_the_same_packet_as_in_the_list(shared: SharedScr
         assert listed == drawn == "0.202062"
 
 
+@pytest.mark.exhaustive
 async def test_keys_move_through_the_messages() -> None:
     async with opened(CLASSIC, size=(80, 24)) as screen:
         await screen.press("D")
@@ -107,6 +110,7 @@ async def test_keys_move_through_the_messages() -> None:
         assert view(screen).cursor == 0
 
 
+@pytest.mark.exhaustive
 async def test_r_goes_to_the_other_message_and_pipelining_shows_as_thicker_lanes() -> None:
     async with opened(PIPELINED) as screen:
         await screen.press("2", "1", "G", "D")
@@ -120,6 +124,7 @@ async def test_r_goes_to_the_other_message_and_pipelining_shows_as_thicker_lanes
         assert "▌" not in screen.lines().split("Produce")[0]
 
 
+@pytest.mark.exhaustive
 async def test_lanes_pass_sideways_and_follow_the_cursor() -> None:
     async with opened(QUORUM, size=(80, 24)) as screen:
         await screen.press("D")
@@ -134,6 +139,7 @@ async def test_lanes_pass_sideways_and_follow_the_cursor() -> None:
         assert client[-8:] in screen.lines().splitlines()[1]
 
 
+@pytest.mark.exhaustive
 async def test_a_click_selects_an_arrow_and_a_double_click_opens_its_exchange(shared: SharedScreens) -> None:
     async with shared.opened(CLASSIC) as screen:
         await screen.press("D")
@@ -161,6 +167,7 @@ async def test_x_writes_mermaid_and_svg_and_overwrites_nothing(tmp_path: Path, m
     ElementTree.parse(tmp_path / "sequence-1-74.svg")
 
 
+@pytest.mark.exhaustive
 async def test_a_folder_that_cannot_be_written_is_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
 
@@ -174,6 +181,7 @@ async def test_a_folder_that_cannot_be_written_is_reported(tmp_path: Path, monke
         assert notification.message == "sequence-1-74.mmd: read-only file system"
 
 
+@pytest.mark.exhaustive
 async def test_rows_that_the_list_hides_are_not_in_the_diagram(shared: SharedScreens) -> None:
     async with shared.opened(CLASSIC) as screen:
         screen.main.view.keep(np.array([13, 14, 15]))
@@ -214,6 +222,7 @@ def test_a_line_fills_its_width_wherever_its_lanes_are(tmp_path: Path) -> None:
         assert sum(len(piece.text) for piece in pieces) == 60, (source, target)
 
 
+@pytest.mark.exhaustive
 async def test_entries_of_kafkas_files_have_no_arrows() -> None:
     async with opened(LEDGER) as screen:
         await screen.press("D", "j", "G", "r", "enter", "x", "right")

@@ -68,6 +68,7 @@ async def _click_head(screen: Screen, name: str) -> None:
     await screen.settle()
 
 
+@pytest.mark.exhaustive
 async def test_a_letter_goes_to_the_next_column_that_begins_with_it(shared: SharedScreens) -> None:
     async with shared.opened(JAVA) as screen:
         await screen.press("z")
@@ -102,6 +103,7 @@ async def test_z_offers_the_columns_and_sorts_by_the_chosen_one(shared: SharedSc
         assert screen.list.number == row
 
 
+@pytest.mark.exhaustive
 async def test_escape_closes_the_menu_and_keeps_the_order(shared: SharedScreens) -> None:
     async with shared.opened(JAVA) as screen:
         await screen.pilot.press("z")

@@ -2,6 +2,8 @@
 
 from pathlib import Path
 
+import pytest
+
 from dissector.analysis.timelines.timeline import Phase, Timeline, TimelineEvent
 from tests.conftest import PCAPS
 from tests.traffic import capture_of, conversation, exchanges
@@ -29,6 +31,7 @@ async def test_capital_l_shows_groups_and_transactions_at_every_size() -> None:
             assert "· MEMBER" in drawn, "an error that is a step of the protocol is a note"
 
 
+@pytest.mark.exhaustive
 async def test_tab_goes_from_one_to_the_next() -> None:
     async with opened(TRANSACTIONS, size=(80, 24)) as screen:
         await screen.press("L")
@@ -52,6 +55,7 @@ async def test_it_closes_and_enter_goes_to_the_exchange() -> None:
         assert screen.row == 28
 
 
+@pytest.mark.exhaustive
 async def test_a_capture_without_timelines_is_reported(tmp_path: Path) -> None:
     async with opened(capture_of(tmp_path, conversation(exchanges(2)))) as screen:
         await screen.press("L")
@@ -60,6 +64,7 @@ async def test_a_capture_without_timelines_is_reported(tmp_path: Path) -> None:
         assert isinstance(screen.pilot.app.screen, MainScreen)
 
 
+@pytest.mark.exhaustive
 async def test_while_the_capture_is_read_it_waits() -> None:
     async with opened(JAVA) as screen:
         screen.main.done = False

@@ -126,6 +126,7 @@ async def test_a_choice_that_is_clicked_twice_is_made_once() -> None:
         assert screen.pilot.app.screen is screen.main
 
 
+@pytest.mark.exhaustive
 async def test_a_line_that_is_entered_twice_is_returned_once() -> None:
     async with opened(JAVA) as screen:
         given: list[str | None] = []
@@ -139,6 +140,7 @@ async def test_a_line_that_is_entered_twice_is_returned_once() -> None:
         assert screen.pilot.app.screen is screen.main
 
 
+@pytest.mark.exhaustive
 async def test_a_command_that_is_clicked_twice_is_run_once(monkeypatch: pytest.MonkeyPatch) -> None:
     run: list[int] = []
     ours = SystemCommand("Ours", "", lambda: run.append(1))

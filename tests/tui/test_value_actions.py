@@ -64,6 +64,7 @@ async def test_a_field_becomes_a_filter_and_a_column() -> None:
         assert main.filters[-1] == (text, False)
 
 
+@pytest.mark.exhaustive
 async def test_in_the_list_a_filters_by_the_row() -> None:
     async with recording() as (screen, main):
         await to(screen, "CreateTopics")
@@ -73,6 +74,7 @@ async def test_in_the_list_a_filters_by_the_row() -> None:
         assert main.filters[-1] == (f"conn == {main.capture.rows.connection_of(screen.row)}", True)
 
 
+@pytest.mark.exhaustive
 async def test_in_the_list_a_filters_by_the_selected_column() -> None:
     async with recording() as (screen, main):
         await to(screen, "CreateTopics")
@@ -95,6 +97,7 @@ async def test_in_the_list_a_filters_by_the_selected_column() -> None:
         assert screen.list.column == names[-1]
 
 
+@pytest.mark.exhaustive
 async def test_a_click_selects_a_cell_and_underlines_it() -> None:
     async with recording() as (screen, main):
         await to(screen, "CreateTopics")

@@ -4,6 +4,8 @@ import asyncio
 import os
 from pathlib import Path
 
+import pytest
+
 from dissector.capture_session import Capture
 from dissector.exchange.model import Exchange, ExchangeRow
 from tests.conftest import PCAPS
@@ -28,6 +30,7 @@ async def test_the_screen_works_while_the_capture_is_read() -> None:
             assert screen.row == 2
 
 
+@pytest.mark.exhaustive
 async def test_timelines_open_while_the_capture_is_read_and_fill_when_it_is() -> None:
     with Halting([JAVA]) as capture:
         async with KDissectApp(MainScreen(capture)).run_test(size=(120, 40)) as pilot:

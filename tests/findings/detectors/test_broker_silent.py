@@ -138,6 +138,7 @@ def test_what_is_encoded_again_stays_open(tmp_path: Path) -> None:
         assert [finding.code for _, finding in capture.findings.cross_message()] == ["broker-silent"]
 
 
+@pytest.mark.exhaustive
 @pytest.mark.slow
 def test_tables_say_the_same(tmp_path: Path) -> None:
     path, tables = written(tmp_path, silent(20)), str(tmp_path / "tables")
