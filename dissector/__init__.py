@@ -12,6 +12,8 @@ The names below are the only ones that other programs may rely on.
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
+    from dissector.analysis.conformance import CheckResult
+    from dissector.analysis.outcomes import RuleOutcome
     from dissector.api.capture import Capture, Connection
     from dissector.api.comparing import Diff, diff
     from dissector.api.exchange import Exchange, Packet
@@ -21,16 +23,21 @@ if TYPE_CHECKING:
     from dissector.api.records import Record
     from dissector.api.tables import table_views
     from dissector.capture.errors import CaptureError
-    from dissector.core.finding import Finding
+    from dissector.core.finding import Finding, Severity
     from dissector.exchange.model import ExchangeMessage as Message
     from dissector.filter.errors import FilterError
     from dissector.protocol import primitives
     from dissector.protocol.tree import Node as Field
     from dissector.protocol.wire import EncodeError, WireError
+    from dissector.pytest_plugin import KafkaCapture
+    from dissector.pytest_plugin.wire import Wire
+
+    __version__: str
 
 __all__ = [
     "Capture",
     "CaptureError",
+    "CheckResult",
     "Connection",
     "Diff",
     "EncodeError",
@@ -38,11 +45,16 @@ __all__ = [
     "Field",
     "FilterError",
     "Finding",
+    "KafkaCapture",
     "Live",
     "Message",
     "Packet",
     "Record",
+    "RuleOutcome",
+    "Severity",
+    "Wire",
     "WireError",
+    "__version__",
     "decode_request",
     "decode_response",
     "diff",
@@ -59,7 +71,9 @@ _HOMES: Final = {
     "api.capture": ("Capture", "Connection"), "api.comparing": ("Diff", "diff"), "api.exchange": ("Exchange", "Packet"),
     "api.live_traffic": ("Live", "live"), "api.opening": ("open",), "api.records": ("Record",),
     "api.messages": ("decode_request", "decode_response", "encode", "encode_request", "encode_response"),
-    "api.tables": ("table_views",), "capture.errors": ("CaptureError",), "core.finding": ("Finding",),
+    "api.tables": ("table_views",), "capture.errors": ("CaptureError",), "core.finding": ("Finding", "Severity"),
+    "analysis.conformance": ("CheckResult",), "analysis.outcomes": ("RuleOutcome",),
+    "pytest_plugin": ("KafkaCapture",), "pytest_plugin.wire": ("Wire",),
     "filter.errors": ("FilterError",), "protocol.wire": ("EncodeError", "WireError"),
     "exchange.model": ("Message",), "protocol.tree": ("Field",),
 }  # fmt: skip
@@ -73,6 +87,8 @@ def __getattr__(name: str) -> object:
 
     if name == "primitives":
         return import_module("dissector.protocol.primitives")
+    if name == "__version__":
+        return str(import_module("dissector.core.version").version("kafka-dissector"))
     for home, names in _HOMES.items():
         if name in names:
             return getattr(import_module(f"dissector.{home}"), _OWN_NAMES.get(name, name))

@@ -22,7 +22,15 @@ class RuleStatus(StrEnum):
 
 
 class RuleOutcome(NamedTuple):
-    """One rule. Texts are as the wire has them: whoever prints them cleans them."""
+    """One rule. Texts are as the wire has them: whoever prints them cleans them.
+
+    >>> from tempfile import NamedTemporaryFile
+    >>> with NamedTemporaryFile("w", suffix=".toml") as file:
+    ...     _ = file.write(capture.baseline().replace('acks = "-1 ALL"', 'acks = "1"')), file.flush()
+    ...     broken = [each for each in capture.held_to(file.name) if each.status == "broken"]
+    >>> [isinstance(each, dissector.RuleOutcome) for each in broken], broken[0].rule
+    ([True], 'settings.acks')
+    """
 
     rule: str
     """Its name: ``versions.Fetch``."""

@@ -110,7 +110,10 @@ class Capture:
         >>> capture[-1].api
         'DeleteTopics'
         """
-        rows = range(len(self))[which]
+        try:
+            rows = range(len(self))[which]
+        except IndexError:
+            raise IndexError(f"row {which} of {len(self):,}: places count from 0, numbers from 1") from None
         if isinstance(rows, int):
             return Exchange(self._session.exchange(rows), self._packets)
         return [Exchange(each, self._packets) for each in self._session.at(rows)]

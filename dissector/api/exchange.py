@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
-from difflib import get_close_matches
 from functools import cache
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
@@ -219,10 +218,11 @@ def _row_field(name: str) -> RowField | None:
 @cache
 def _places(name: str) -> "tuple[FieldPlace, ...]":
     """Return the places that a name means. Raises `KeyError` if there are none."""
+    from dissector.filter.compiler import near_names
     from dissector.filter.message_fields import lookup
 
     found = lookup(name)
     if not found:
-        near = get_close_matches(name, ROW_FIELDS, 1)
-        raise KeyError(f"{name}: no such field" + (f"; did you mean {near[0]}?" if near else ""))
+        near = near_names(name)
+        raise KeyError(f"{name}: no such field" + (f"; did you mean {', '.join(near)}?" if near else ""))
     return found

@@ -1,7 +1,9 @@
 """Frames without a capture: decode one, and make one."""
 
 from collections.abc import Callable, Mapping
+from typing import Final
 
+from dissector.core.text import counted
 from dissector.exchange.from_json import api_key_of, frames_of_exchange, integer
 from dissector.exchange.inference_words import OrphanFrame, layout_of_verdict
 from dissector.exchange.model import ExchangeMessage
@@ -20,41 +22,58 @@ from dissector.protocol.message import (
 )
 from dissector.protocol.wire import EncodeError
 
+REQUEST_MIN: Final = PREFIX + 4
+"""The bytes of a request that say how to read it: its size, API key and version."""
+RESPONSE_MIN: Final = PREFIX + 4
+"""The bytes of a response's size and correlation id."""
+
 
 def decode_request(data: bytes, *, show_secrets: bool = False) -> ExchangeMessage:
     """One request frame, its 4-byte size prefix included. Damage is in `findings`, never raised; bytes that are a
-    request without the size prefix raise `ValueError`.
+    request without the size prefix, and fewer than say which API, raise `ValueError`.
 
     >>> message = dissector.decode_request(bytes.fromhex("0000000d 0012 0000 00000007 0003 646576"))
     >>> message.header["client_id"], message.body
     ('dev', {})
     """
+    _check_size(data, REQUEST_MIN)
     _check_prefix(data, lambda frame: request_layout(*key_and_version(frame)))
     key, version = key_and_version(data)
     return _message(data, request_layout(key, version, data), show_secrets=show_secrets)
 
 
 def decode_response(
-    data: bytes, *, api_key: int | None = None, api_version: int | None = None, show_secrets: bool = False
+    data: bytes,
+    *,
+    api: str | int | None = None,
+    api_key: int | None = None,
+    api_version: int | None = None,
+    show_secrets: bool = False,
 ) -> ExchangeMessage:
-    """One response frame, its 4-byte size prefix included, to a request of that API and version.
+    """One response frame, its 4-byte size prefix included, to a request of that API, by its name or key, and version.
 
-    Without both it is decoded by inference: `findings` then has as what, how certain that is, and what else it may be.
-    With both, bytes that are a response without the size prefix raise `ValueError`.
+    Without API and version it is decoded by inference: `findings` then has as what, how certain that is, and what else
+    it may be. Too few bytes for a frame raise `ValueError`; with both, so do bytes that are a response without the size
+    prefix. An unknown API raises `EncodeError`.
 
     >>> frame = bytes.fromhex("0000000a 00000007 0023 00000000")
-    >>> dissector.decode_response(frame, api_key=18, api_version=0).body["error_code"]
+    >>> dissector.decode_response(frame, api="ApiVersions", api_version=0).body["error_code"]
     35
 
     """
-    if api_key is None and api_version is None:
+    _check_size(data, RESPONSE_MIN)
+    if api is not None and api_key is not None:
+        raise TypeError("api and api_key are two names of the same: give one of them")
+    api = api_key if api is None else api
+    if api is None and api_version is None:
         verdict = infer_response(data, len(data), len(data), NOTHING)
         frame = OrphanFrame(data, len(data), len(data), EMPTY_CONTEXT)
         return _message(data, layout_of_verdict(verdict, frame), show_secrets=show_secrets)
-    if api_key is None or api_version is None:
-        raise TypeError("api_key and api_version are given together, or not at all")
-    _check_prefix(data, lambda frame: response_layout(api_key, api_version, frame))
-    return _message(data, response_layout(api_key, api_version, data), show_secrets=show_secrets)
+    if api is None or api_version is None:
+        raise TypeError("the API and its version are given together, or not at all")
+    key, version = _api(api, api_version)
+    _check_prefix(data, lambda frame: response_layout(key, version, frame))
+    return _message(data, response_layout(key, version, data), show_secrets=show_secrets)
 
 
 def encode_request(
@@ -94,6 +113,11 @@ def encode(line: Mapping[str, object]) -> tuple[bytes | None, bytes | None]:
         if message and message.missing:
             raise EncodeError(f"{message.missing:,} of its bytes are not in the line", side)
     return request and request.data, response and response.data
+
+
+def _check_size(data: bytes, least: int) -> None:
+    if len(data) < least:
+        raise ValueError(f"{counted(len(data), 'byte')}: a frame has {least} or more, and begins with a 4-byte size")
 
 
 def _check_prefix(data: bytes, layout_of: Callable[[bytes], MessageLayout]) -> None:

@@ -51,6 +51,8 @@ def open(  # noqa: A001  # like `gzip.open`
     ...     len(capture), capture[0].api
     (60, 'ApiVersions')
     """
+    if not sources:
+        raise TypeError("open() needs a source: a path, a binary file, bytes, or packets")
     key_logs = [keylog] if isinstance(keylog, str | PathLike) else keylog
     found = [_source(each, link_type) for each in sources]
     opener = PLAIN_OPENER if schemas is None else _opener(fspath(schemas))

@@ -10,6 +10,10 @@ MAX_FINDINGS: Final = 20
 """Damaged ranges that get a finding each; the others are counted in one."""
 
 
+_WEB: Final = ("http", "https", "ftp")
+_BROKERS: Final = ("kafka", "plaintext", "ssl", "sasl_plaintext", "sasl_ssl")
+
+
 class CaptureError(Exception):
     """A file that can't be opened or is no capture. Its text is one plain line that names the file and the reason.
 
@@ -23,6 +27,17 @@ class CaptureError(Exception):
 
 class NoRoomError(CaptureError):
     """The file may be good, but this machine has no room for its contents."""
+
+
+def url_advice(name: str) -> str:
+    """Return what to do with a URL that is no object store's where a file is needed; an empty string for any other
+    name."""
+    scheme, _, rest = name.partition("://")
+    if rest and scheme.lower() in _WEB:
+        return f"a web address: download the file first, curl -O {name}"
+    if rest and scheme.lower() in _BROKERS:
+        return f"a broker, not a file: kdissect probe {rest} asks it"
+    return ""
 
 
 class DamagedRange(NamedTuple):

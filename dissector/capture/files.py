@@ -24,6 +24,10 @@ from dissector.core.limits import BATCH_BYTES, Limits
 from dissector.core.store import Store
 
 PCAPNG: Final = SECTION.to_bytes(4, "big")
+_ARCHIVES: Final = {
+    "a zip": (0, b"PK\3\4"), "a tar": (257, b"ustar"), "a 7z": (0, b"7z\xbc\xaf"), "a rar": (0, b"Rar!"),
+}  # fmt: skip
+"""Where an archive, which may have captures in it, has which bytes."""
 _NONE: Final = np.zeros(0, np.int64)
 NO_PACKETS_YET: Final = PacketBatch(
     np.zeros(0, np.uint8), 0, _NONE, _NONE, _NONE, _NONE, _NONE, _NONE.astype(np.uint16)
@@ -243,7 +247,7 @@ class Reader:
             return self._recognize()
         self._taken = self._taker.take(self.name, data)
         if not self._taken:
-            raise self._no_capture(magic)
+            raise self._no_capture(np.frombuffer(data, np.uint8))
         return False
 
     def _check_beginning(self, data: UInt8) -> None:
@@ -255,14 +259,16 @@ class Reader:
         if self._may_be_text is not False:
             check_size(self.name, data, self._limits)
         elif not self._taker.may_take(data):
-            raise self._no_capture(data[:4].tobytes())
+            raise self._no_capture(data)
 
-    def _no_capture(self, magic: bytes) -> CaptureError:
+    def _no_capture(self, data: UInt8) -> CaptureError:
         from dissector.pasted.recognizers import FORMS
 
-        words = (
-            f"{self.name}: not a capture: it begins with {magic.hex(' ')}, which is neither pcap nor pcapng, nor one of"
-        )
+        for archive, (at, magic) in _ARCHIVES.items():
+            if data[at : at + len(magic)].tobytes() == magic:
+                return CaptureError(f"{self.name}: {archive} archive: unpack it, and open the captures in it")
+        words = f"{self.name}: not a capture: it begins with {data[:4].tobytes().hex(' ')}, which is neither pcap nor"
+        words += " pcapng, nor one of"
         return CaptureError(f"{words} Kafka's own files, nor text with bytes of Kafka messages or packets ({FORMS})")
 
     def close(self) -> None:

@@ -1,12 +1,13 @@
 """`Capture`: what command line, screen and tables use. Whole captures and single rows; its parts have the rest."""
 
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from types import TracebackType
 from typing import TYPE_CHECKING, Final, NamedTuple, Self
 
 import numpy as np
 
+from dissector.capture.folders import captures_in, is_directory
 from dissector.capture.process_notes import Processes
 from dissector.capture_session.checkpoint import load
 from dissector.capture_session.connection_index import ConnectionIndex
@@ -48,7 +49,8 @@ AFTER_ALL_PACKETS: Final = 1 << 62
 
 
 class Capture:
-    """One or more files of packets, read as one in the order of time; opening reads their beginnings only.
+    """One or more files of packets, read as one in the order of time; opening reads their beginnings only. A folder
+    stands for the captures in it.
 
     Rows are numbered from 0, ascending in all arrays; `RowSpace` has the details. Secrets (passwords, tokens, keys) are
     masked unless `show_secrets`. `response_to` is the API key and version of responses whose request is missing; hex
@@ -74,8 +76,8 @@ class Capture:
         opener: "ValueOpener | None" = None,
         checkpoint: "Nodes | None" = None,
     ) -> None:
-        self.sources = tuple(paths)
-        self.names = source_names(paths)
+        self.sources = tuple(_with_folders(paths))
+        self.names = source_names(self.sources)
         self.limits = limits
         self.response_to = response_to
         self.decode_as = (*of_ports(ports), *decode_as)
@@ -83,7 +85,7 @@ class Capture:
         self._opener = opener
         restored = None if checkpoint is None else load(checkpoint)
         self.pipeline = StagePipeline(
-            paths, limits, self.decode_as, restored, key_logs=key_logs, response_to=response_to,
+            self.sources, limits, self.decode_as, restored, key_logs=key_logs, response_to=response_to,
             show_secrets=show_secrets,
         )  # fmt: skip
         """Files, stages, and what they count."""
@@ -255,3 +257,12 @@ class Capture:
         if not self.is_read:
             for _ in self.read():
                 pass
+
+
+def _with_folders(sources: Iterable[Source]) -> Iterator[Source]:
+    """Yield sources, the captures in a folder in its place. Raises `CaptureError` for a folder without any."""
+    for each in sources:
+        if isinstance(each, str) and is_directory(each):
+            yield from captures_in(each)
+        else:
+            yield each

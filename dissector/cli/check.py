@@ -5,8 +5,9 @@ from contextlib import ExitStack
 from typing import Final
 
 from dissector.analysis.conformance import RULES, Breach, CheckResult, ProtocolRule, check
+from dissector.analysis.conformance.report import check_report, place
 from dissector.analysis.outcomes import RuleOutcome, RuleStatus
-from dissector.analysis.report_blocks import HeadingBlock, ListBlock, ReportBlock, TableBlock
+from dissector.analysis.report_blocks import HeadingBlock, ListBlock, TableBlock
 from dissector.capture_session import Capture
 from dissector.cli.errors import BAD_INPUT, NEGATIVE, UsageError, print_error
 from dissector.cli.formats import RuleFormat
@@ -15,10 +16,8 @@ from dissector.cli.render.outcomes import write_blocks, write_outcomes
 from dissector.cli.show import read_rows
 from dissector.cli.wrong_listeners import print_wrong_listeners
 from dissector.core.garbage_collection import infrequent_collection
-from dissector.core.text import byte_range, clean, counted
+from dissector.core.text import counted
 
-SHOWN: Final = 3
-"""Messages that a report has for each rule and client; all are counted."""
 TITLE: Final = "kdissect check"
 
 
@@ -39,7 +38,7 @@ def check_captures(files: Sequence[str], form: RuleFormat, ignored: str | None, 
     if form in (RuleFormat.JSON, RuleFormat.JUNIT, RuleFormat.SARIF):
         write_outcomes(form, TITLE, list(_outcomes(result)))
     else:
-        write_blocks(form, _report(result, len(files)))
+        write_blocks(form, check_report(result))
     return NEGATIVE if result.broken else 0
 
 
@@ -76,7 +75,7 @@ def _outcomes(result: CheckResult) -> Iterator[RuleOutcome]:
             found = first.get(key)
             status = RuleStatus.HELD if found is None else RuleStatus.BROKEN
             of_all = f"{result.broken[key]:,} of {counted(result.broken[key] + result.kept[key], 'message')}"
-            words = "" if found is None else f"{_place(found)}: {found.words} ({of_all})"
+            words = "" if found is None else f"{place(found)}: {found.words} ({of_all})"
             yield RuleOutcome(
                 rule.code, status, words, found.file if found else "", None,
                 found.exchange if found else None, rule.source, rule.title, client,
@@ -84,57 +83,3 @@ def _outcomes(result: CheckResult) -> Iterator[RuleOutcome]:
         if not any(result.counts(rule)):
             words = "no message involves this rule"
             yield RuleOutcome(rule.code, RuleStatus.NOT_SEEN, words, "", source=rule.source, title=rule.title)
-
-
-def _where(breach: Breach) -> str:
-    return f"exchange {breach.exchange:,}, {_place(breach)}"
-
-
-def _place(breach: Breach) -> str:
-    field = f" {breach.path}" if breach.path else ""
-    return f"{breach.part}{field}, {byte_range(breach.start, breach.size)}"
-
-
-def _report(result: CheckResult, files: int) -> Iterator[ReportBlock]:
-    broken = [each for each in result.rules if result.counts(each)[1]]
-    kept = [each for each in result.rules if result.counts(each)[0] and each not in broken]
-    unseen = [each for each in result.rules if not any(result.counts(each))]
-    read = f"{counted(result.exchanges, 'exchange')} in {counted(files, 'file')}"
-    rules = f"{counted(len(broken), 'rule')} broken, {len(kept):,} kept, {len(unseen):,} not applicable"
-    yield HeadingBlock(1, f"{read}: {rules}")
-    by_key: dict[tuple[str, str], list[Breach]] = {}
-    for each in result.breaches:
-        by_key.setdefault((each.client, each.rule.code), []).append(each)
-    for client in result.clients:
-        found = {rule: by_key[client, rule.code] for rule in broken if (client, rule.code) in by_key}
-        if found:
-            yield HeadingBlock(2, clean(client))
-        for rule, breaches in found.items():
-            yield _breaches(rule, breaches, result.broken[rule.code, client], result.kept[rule.code, client])
-    if len(result.clients) > 1 and broken:
-        yield HeadingBlock(2, "Broken rules by client")
-        yield _table(result, broken)
-
-
-def _breaches(rule: ProtocolRule, breaches: list[Breach], broken: int, kept: int) -> ListBlock:
-    blamed = "" if rule.side == "client" else "the broker: "
-    details = [clean(f"{each.file} {_where(each)}: {each.words}") for each in breaches[:SHOWN]]
-    if broken > SHOWN:
-        details.append(f"and {broken - SHOWN:,} more")
-    text = f"{rule.code}: {blamed}{rule.title} ({broken:,} of {counted(broken + kept, 'message')})"
-    return ListBlock(text, rule.source, tuple(details))
-
-
-def _table(result: CheckResult, broken: Sequence[ProtocolRule]) -> TableBlock:
-    clients = [client for client in result.clients if any(result.broken[rule.code, client] for rule in broken)]
-    rows = [
-        (rule.code, *(_cell(result.broken[rule.code, client], result.kept[rule.code, client]) for client in clients))
-        for rule in broken
-    ]
-    return TableBlock((("", *map(clean, clients)), *rows))
-
-
-def _cell(broken: int, kept: int) -> str:
-    if broken:
-        return f"broken {broken:,} of {broken + kept:,}"
-    return "kept" if kept else "-"

@@ -42,6 +42,7 @@ RowFilter = Annotated[
     str | None,
     typer.Option(
         "-Y",
+        "--filter",
         metavar="FILTER",
         autocompletion=completing.filter_word,
         help='Only matching rows: "api == Fetch && latency > 50ms".',

@@ -30,6 +30,7 @@ ABOUT_ALL: Final = ("man",)
 PROGRAM: Final = "kdissect"
 ALIKE: Final = 0.7
 """How alike, from 0 to 1, a word and a command are for the one to be meant by the other."""
+_COMMAND: Final = re.compile(r"[A-Za-z][A-Za-z-]*", re.ASCII)
 _NUMBER: Final = re.compile(r"a valid (?:int|integer|float)(?: range)?\b")
 _NEAREST: Final = re.compile(r"\.? (?:\(Possible options: (?P<several>.+)\)|Did you mean (?P<one>.+)\?)$")
 
@@ -55,23 +56,27 @@ class CommandGroup(TyperGroup):
             from dissector.cli.screen import recent_captures
 
             args = ["recent"] if recent_captures() else args
+        if args[:1] == ["help"]:
+            args = [*args[1:], "--help"]
+        elif args == ["version"]:
+            args = ["--version"]
         return super().parse_args(ctx, args)
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         if args and self.get_command(ctx, args[0]) is None and (args[0] == STDIN or not args[0].startswith("-")):
             meant = None if ctx.resilient_parsing else self._meant(args[0])
             if meant is not None:
-                words = f"{args[0]}: neither a command nor a file; did you mean: kdissect {meant}"
-                raise typer.Exit(print_error(words))
+                raise typer.Exit(print_error(f"{args[0]}: neither a command nor a file; {meant}"))
             args = ["open", *args]
         return super().resolve_command(ctx, args)
 
     def _meant(self, word: str) -> str | None:
-        """Return the command that a word which is no file's name is nearest to; None if it is like none."""
-        if "." in word or os.path.lexists(word):
+        """Return which commands a word may have meant; None if it reads as a file's name."""
+        if not _COMMAND.fullmatch(word) or os.path.lexists(word):
             return None
         shown = [name for name, command in self.commands.items() if not command.hidden]
-        return next(iter(difflib.get_close_matches(word.lower(), shown, 1, ALIKE)), None)
+        near = next(iter(difflib.get_close_matches(word.lower(), shown, 1, ALIKE)), None)
+        return f"did you mean: kdissect {near}" if near else f"the commands are {', '.join(shown)}"
 
 
 def _print_usage_error(error: Any) -> int:

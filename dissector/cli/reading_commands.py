@@ -122,7 +122,12 @@ def records(
     ] = None,
     filter: Annotated[
         str | None,
-        typer.Option("-Y", metavar="FILTER", help='Only matching records: "topic == orders && record.value.id == 17".'),
+        typer.Option(
+            "-Y",
+            "--filter",
+            metavar="FILTER",
+            help='Only matching records: "topic == orders && record.value.id == 17".',
+        ),
     ] = None,
     limit: Annotated[int | None, typer.Option(metavar="N", min=1, help="Stop after this many records.")] = None,
     out: Annotated[str | None, typer.Option("-w", metavar="OUT", help="Write a file.")] = None,
@@ -203,6 +208,7 @@ def groups(
         str | None,
         typer.Option(
             "-Y",
+            "--filter",
             metavar="FILTER",
             help='Only groups that a matching exchange is about, each whole: "group == billing".',
         ),

@@ -1,6 +1,5 @@
 """Folders of tables in place of captures: recognize them, open them, print their rows."""
 
-import os
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager
@@ -8,6 +7,8 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING, Final
 
 from dissector.capture import CaptureError
+from dissector.capture.errors import url_advice
+from dissector.capture.folders import is_directory
 from dissector.cli.errors import NEGATIVE, UsageError, print_error
 from dissector.cli.options import NO_OPTIONS, CaptureOptions, no_match_message
 from dissector.cli.render.printing import RowRenderer
@@ -22,26 +23,17 @@ MISSING: Final = "tables need more libraries: pip install 'kafka-dissector[table
 
 
 def is_folder(word: str) -> bool:
-    """Return whether a word names a folder of tables: a URL, or a directory with `captures` in it."""
-    return "://" in word or is_directory(f"{word}/captures")
-
-
-def is_directory(word: str) -> bool:
-    """Return whether a word names a directory; False if that can't be checked, as opening it shows why."""
-    return os.path.isdir(word)  # noqa: PTH112  # Path.is_dir raises for long names and missing permission
+    """Return whether a word names a folder of tables: an object store's URL, or a directory with `captures` in it."""
+    return ("://" in word and not url_advice(word)) or is_directory(f"{word}/captures")
 
 
 def are_tables(files: Sequence[str], options: CaptureOptions = NO_OPTIONS) -> bool:
     """Return whether the argument is a folder of tables.
 
-    Raises `CaptureError` for another folder, and `UsageError` for tables beside anything else, and for options about
-    captures with tables.
+    Raises `UsageError` for tables beside anything else, and for options about captures with tables.
     """
     folders = [each for each in files if is_folder(each)]
     if not folders:
-        bare = next((each for each in files if is_directory(each)), None)
-        if bare is not None:
-            raise CaptureError(f"{bare}: a directory without tables")
         return False
     if len(files) > 1:
         raise UsageError(f"{folders[0]}: name one folder of tables and nothing else")

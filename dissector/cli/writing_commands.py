@@ -69,7 +69,9 @@ def live(
     text: Annotated[bool, typer.Option("--text", help="Print rows even on a terminal.")] = False,
     form: Annotated[Format | None, typer.Option("--format", "-f", help="Output format of the rows.")] = None,
     fields: Fields = None,
-    filter: Annotated[str | None, typer.Option("-Y", metavar="FILTER", help="Print only matching rows.")] = None,
+    filter: Annotated[
+        str | None, typer.Option("-Y", "--filter", metavar="FILTER", help="Print only matching rows.")
+    ] = None,
     duration: Annotated[
         float | None, typer.Option(min=0.1, metavar="SECONDS", help="Stop after this many seconds.")
     ] = None,

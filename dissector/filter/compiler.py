@@ -33,6 +33,8 @@ from dissector.filter.message_fields import headers, lookup, value_kind
 from dissector.filter.predicates import Predicate, predicate
 from dissector.filter.record_fields import RECORD_FIELDS, RecordCondition, is_record_name, record_field
 from dissector.filter.value_types import ValueKind, ValueType, counts_nanoseconds, is_time, row_field_kind
+from dissector.protocol.schema.error_codes import ErrorCode
+from dissector.protocol.schema.loader import api_named
 from dissector.records.record import PLAIN_OPENER
 from dissector.records.values.opener import ValueOpener
 
@@ -204,9 +206,14 @@ def _fields_below(place: FieldPlace) -> Iterable[str]:
 
 
 def near_names(name: str) -> tuple[str, ...]:
-    """Return the names most similar to an unknown one; of a field of Wireshark's, ours."""
+    """Return the names most similar to an unknown one; of a field of Wireshark's, ours; of an API or an error, the
+    comparison with it."""
     if name in WIRESHARK:
         return (WIRESHARK[name],)
+    if (meant := api_named(name)) is not None:
+        return (f"api == {meant.name}",)
+    if name.upper() in ErrorCode.__members__:
+        return (f"error == {name.upper()}",)
     side, dot, rest = name.partition(".")
     if side not in SIDES:
         side, dot, rest = "", "", name

@@ -53,6 +53,9 @@ class ClosedError(ProbeError):
     """The server closed the connection instead of responding."""
 
 
+_SCHEMES: Final = ("kafka", "plaintext")
+
+
 class Address(NamedTuple):
     """Where a broker listens."""
 
@@ -61,7 +64,12 @@ class Address(NamedTuple):
 
     @classmethod
     def parse(cls, text: str) -> "Address":
-        """``broker:9092``, ``[::1]:9092``, ``broker``: Kafka's port. Raises `ProbeError`."""
+        """``broker:9092``, ``[::1]:9092``, ``broker``: Kafka's port; ``PLAINTEXT://broker:9092``, as in the settings of
+        brokers. Raises `ProbeError`."""
+        scheme, is_url, rest = text.rpartition("://")
+        if is_url and scheme.lower() not in _SCHEMES:
+            raise ProbeError(f"{text}: probe connects without TLS and without a login")
+        text = rest
         host, colon, port = text.rpartition(":")
         if (not colon and text) or text.endswith("]"):
             host, colon, port = text, ":", str(KAFKA_PORT)

@@ -10,7 +10,7 @@ from typing import Final
 
 from dissector.protocol.codec.plan import ScalarPlan, TypePlan, VariablePlan, plan
 from dissector.protocol.codec.writer import Writer
-from dissector.protocol.message import MessageLayout, request_layout, response_layout, sized
+from dissector.protocol.message import ONLY_HEADER, MessageLayout, request_layout, response_layout, sized
 from dissector.protocol.schema.api_keys import ApiKey
 from dissector.protocol.schema.error_codes import ErrorCode
 from dissector.protocol.wire import EncodeError
@@ -46,7 +46,8 @@ _WRITER: Final = JsonWriter()
 def frame_bytes(layout: MessageLayout, header: FieldValues, body: object) -> bytes:
     """Return the frame, size prefix included."""
     if layout.body is None:
-        raise EncodeError(layout.findings[0].message if layout.findings else "the request is not known", "body")
+        words = layout.findings[0].message.removesuffix(f": {ONLY_HEADER}") if layout.findings else "an unknown request"
+        raise EncodeError(words, "body")
     data = header_bytes(layout, header) + _struct("body", layout.body, layout.body_version, body)
     return sized(data)
 

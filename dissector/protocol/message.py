@@ -6,7 +6,7 @@ knows which side sent the frame, and which request a response belongs to.
 
 from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from dissector.core import limits
 from dissector.core.finding import Finding, Severity
@@ -38,7 +38,7 @@ FALLBACK_SIZE: Final = 6
 AUTH_BYTES: Final = "auth_bytes"
 """Kafka's name of the field with a SASL token."""
 
-Values = dict[str, object]
+Values = dict[str, Any]
 
 
 def sized(message: bytes) -> bytes:
@@ -123,7 +123,7 @@ def _known_request(api_key: int, version: int) -> MessageLayout | None:
 def _unusual_request_layout(api_key: int, version: int, data: bytes) -> MessageLayout:
     known = api(api_key)
     if known is None:
-        words = f"API key {api_key} is {owner_of(api_key)}: only the header can be read"
+        words = f"API key {api_key} is {owner_of(api_key)}: {ONLY_HEADER}"
         finding = Finding("unknown-api", Severity.WARNING, words, "header")
         header_version = 2 if _has_flexible_header(data) else 1
         return MessageLayout("RequestHeader", header_version, None, version, (finding,), unread=UNKNOWN_MESSAGE)

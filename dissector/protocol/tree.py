@@ -11,15 +11,21 @@ section is a separate source, whose nodes are below the compressed leaf.
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from html import escape
+from itertools import islice
 from typing import Final, NamedTuple
 
 from dissector.core.finding import Finding
+from dissector.core.text import byte_range, clean, shortened
 from dissector.protocol.codec.reader import UNKNOWN_TAGS
 from dissector.protocol.schema.model import Field
 
 UNPARSED = "UNPARSED"
 WHOLE: Final = "WHOLE"
 """The type of a node that has the values of all below it, in trees that are made for the values alone."""
+
+MOST_SHOWN: Final = 200
+"""Fields of a tree that a notebook shows."""
 
 
 class CompressedSpan(NamedTuple):
@@ -42,7 +48,7 @@ class ByteSource:
     """None for the frame."""
 
 
-@dataclass(slots=True, eq=False)
+@dataclass(slots=True, eq=False, repr=False)
 class Node:
     """One field, element, or structure.
 
@@ -74,6 +80,16 @@ class Node:
     findings: tuple[Finding, ...] = ()
     children: Sequence["Node"] = ()
     """Nearly all nodes are leaves: a list for each would be a quarter of a tree's memory."""
+
+    def __repr__(self) -> str:
+        value = "" if self.children or self.value is None else f" {shortened(repr(self.value), 80)}"
+        return f"<{self.path or self.name} {self.type}{value}, {byte_range(self.start, self.size)}>"
+
+    def _repr_html_(self) -> str:
+        """In a notebook: a line for each field. All text from the wire is escaped."""
+        lines = [escape(clean(repr(each))) for each in islice(self.walk(), MOST_SHOWN + 1)]
+        lines[MOST_SHOWN:] = ["…"] * (len(lines) > MOST_SHOWN)
+        return "<pre>" + "\n".join(lines) + "</pre>"
 
     def add(self, *children: "Node") -> None:
         """Add children behind those that are there."""

@@ -79,7 +79,7 @@ def _parts(uri: str) -> tuple[str, str, str]:
     scheme, _, rest = uri.partition("://")
     store, _, path = rest.partition("/")
     if scheme not in SCHEMES:
-        raise OSError(f"no storage has URLs of {scheme}: there are {', '.join(SCHEMES)}, and paths")
+        raise OSError(f"tables and captures are read from {', '.join(SCHEMES)}, and paths, not from {scheme}")
     if not store:
         raise OSError(f"this URL names no {'server' if scheme == 'hdfs' else 'bucket'}")
     return scheme, store, path

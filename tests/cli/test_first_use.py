@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from dissector.probe.connection import Address
+from dissector.probe.connection import Address, ProbeError
 from tests.cases import cases
 from tests.cli.test_commands import JAVA, kdissect
 from tests.conftest import some_of
@@ -75,6 +75,77 @@ def test_a_mistyped_command_gets_the_nearest(typed: str, meant: str) -> None:
     done = kdissect(typed, "orders.pcapng")
     words = f"kdissect: {typed}: neither a command nor a file; did you mean: kdissect {meant}\n"
     assert (done.returncode, done.stderr.decode()) == (2, words)
+
+
+def test_a_word_like_no_command_is_told_from_a_file() -> None:
+    done = kdissect("frobnicate")
+    assert done.returncode == 2
+    assert done.stderr.startswith(b"kdissect: frobnicate: neither a command nor a file; the commands are open, show, ")
+    assert kdissect("frobnicate.pcap").stderr == b"kdissect: frobnicate.pcap: no such file or directory\n"
+
+
+@cases(
+    ("asked", "same"),
+    [(("help",), ("--help",)), (("help", "show"), ("show", "--help")), (("version",), ("--version",))],
+)
+def test_what_other_programs_call_help_and_version_works(asked: tuple[str, ...], same: tuple[str, ...]) -> None:
+    done = kdissect(*asked)
+    assert (done.returncode, done.stdout) == (0, kdissect(*same).stdout)
+    assert done.stdout
+
+
+def test_filter_is_the_long_name_of_y() -> None:
+    long, short = (kdissect("show", JAVA, option, "api == JoinGroup") for option in ("--filter", "-Y"))
+    assert (long.returncode, long.stdout) == (0, short.stdout)
+    assert long.stdout
+
+
+@cases(
+    ("word", "meant"),
+    [
+        ("JoinGroup", "api == JoinGroup"),
+        ("joingroup", "api == JoinGroup"),
+        ("NOT_COORDINATOR", "error == NOT_COORDINATOR"),
+    ],
+)
+def test_a_name_without_its_field_gets_the_comparison(word: str, meant: str) -> None:
+    done = kdissect("show", JAVA, "-Y", word)
+    expected = f"kdissect: -Y: column 1: unknown field '{word}'; did you mean {meant}"
+    assert (done.returncode, done.stderr.decode().splitlines()[0]) == (2, expected)
+
+
+@cases(
+    ("word", "advice"),
+    [
+        ("http://h/a.pcap", "a web address: download the file first, curl -O http://h/a.pcap"),
+        ("kafka://h:9092", "a broker, not a file: kdissect probe h:9092 asks it"),
+    ],
+)
+def test_a_url_gets_what_to_do_instead(word: str, advice: str) -> None:
+    for command in ("show", "records", "stats"):
+        done = kdissect(command, word)
+        assert (done.returncode, done.stderr.decode()) == (2, f"kdissect: {word}: {advice}\n")
+
+
+@pytest.mark.parametrize(
+    ("name", "head", "kind"),
+    [
+        ("a.zip", b"PK\3\4", "a zip"),
+        ("a.tar", b"README".ljust(257, b"\0") + b"ustar", "a tar"),
+        ("a.rar", b"Rar!", "a rar"),
+    ],
+)
+def test_an_archive_is_to_be_unpacked(tmp_path: Path, name: str, head: bytes, kind: str) -> None:
+    (tmp_path / name).write_bytes(head.ljust(512, b"\0"))
+    done = kdissect("show", str(tmp_path / name))
+    words = f"kdissect: {tmp_path / name}: {kind} archive: unpack it, and open the captures in it\n"
+    assert (done.returncode, done.stderr.decode()) == (2, words)
+
+
+def test_an_address_has_the_scheme_of_a_listener() -> None:
+    assert Address.parse("PLAINTEXT://broker:9093") == Address.parse("kafka://broker:9093") == Address("broker", 9093)
+    with pytest.raises(ProbeError, match="without TLS and without a login"):
+        Address.parse("SASL_SSL://broker:9093")
 
 
 @pytest.mark.slow

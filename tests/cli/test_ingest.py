@@ -67,7 +67,7 @@ def test_what_can_not_be_reached_is_one_line(tmp_path: Path, words: tuple[str, .
         (JAVA, f"{JAVA}: file exists"),
         (
             "nonsense://x/y",
-            "nonsense://x/y: no storage has URLs of nonsense: there are s3, gs, abfss, hdfs, and paths",
+            "nonsense://x/y: tables and captures are read from s3, gs, abfss, hdfs, and paths, not from nonsense",
         ),
     ],
 )

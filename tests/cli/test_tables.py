@@ -81,7 +81,7 @@ def test_spark_reads_no_tables(folder: str, command: str) -> None:
             "with tables, name two or more sides as TABLES:NAME",
         ),
         (("diff", "{}:a", JAVA), "with tables, name two or more sides as TABLES:NAME"),
-        (("show", "{}/captures"), "{}/captures: a directory without tables"),
+        (("show", "{}/captures"), "{}/captures: a folder without captures and without tables"),
     ],
 )
 def test_what_does_not_go_together_is_one_line(folder: str, words: tuple[str, ...], why: str) -> None:

@@ -14,6 +14,7 @@ from dissector.analysis.conformance.rule import REST, ProtocolRule, RuleMemory, 
 from dissector.analysis.conformance.rules import RULES
 from dissector.capture_session import Capture
 from dissector.core.finding import Finding
+from dissector.core.text import counted
 from dissector.exchange.model import Exchange
 
 MOST_BREACHES: Final = 1_000
@@ -41,16 +42,32 @@ class Breach:
     words: str
 
 
-@dataclass
+@dataclass(repr=False)
 class CheckResult:
     """What became of each rule. `kept` and `broken` count messages by the rule's code and the client; `breaches` are
-    those that break one, at most `MOST_BREACHES` of each rule and client."""
+    those that break one, at most `MOST_BREACHES` of each rule and client.
+
+    >>> capture.check()
+    <check of 60 exchanges: 0 rules broken>
+    """
 
     rules: Sequence[ProtocolRule] = RULES
     kept: Counter[tuple[str, str]] = field(default_factory=Counter)
     broken: Counter[tuple[str, str]] = field(default_factory=Counter)
     breaches: list[Breach] = field(default_factory=list)
     exchanges: int = 0
+    files: int = 0
+
+    def __repr__(self) -> str:
+        codes = sorted({code for code, _ in self.broken})
+        words = f"{counted(len(codes), 'rule')} broken" + (f": {', '.join(codes)}" if codes else "")
+        return f"<check of {counted(self.exchanges, 'exchange')}: {words}>"
+
+    def _repr_html_(self) -> str:
+        from dissector.analysis.conformance.report import check_report  # which imports this
+        from dissector.analysis.rendering import render_html
+
+        return "\n".join(render_html(check_report(self)))
 
     @property
     def clients(self) -> list[str]:
@@ -85,6 +102,7 @@ def check(
 
 def _check(result: CheckResult, name: str, capture: Capture, watch: Callable[[int], None]) -> None:
     columns = MessageColumns(capture)
+    result.files += 1
     result.exchanges += int(columns.has_request.sum())
     begun = [(rule, rule.begin()) for rule in result.rules]
     proofs = prove(columns, result.rules, watch)

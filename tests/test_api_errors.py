@@ -1,0 +1,88 @@
+"""What the API says to mistakes in Python, and how its objects look at a prompt."""
+
+from collections.abc import Callable
+
+import pytest
+
+import dissector
+from dissector.samples import FOLDER
+from tests.cases import cases
+from tests.conftest import PCAPS
+
+JAVA = PCAPS / "java.pcapng"
+FRAME = dissector.encode_response("Heartbeat", 0, {"error_code": 27}, correlation_id=7)
+
+
+@cases(
+    ("mistake", "kind", "words"),
+    [
+        (lambda: dissector.open(), TypeError, "open() needs a source: a path, a binary file, bytes, or packets"),
+        (lambda: dissector.open(JAVA)[9999], IndexError, "row 9999 of 60: places count from 0, numbers from 1"),
+        (lambda: dissector.open(JAVA)[-61], IndexError, "row -61 of 60: places count from 0, numbers from 1"),
+        (lambda: dissector.decode_request(b"xx"), ValueError, "2 bytes: a frame has 8 or more"),
+        (lambda: dissector.decode_response(FRAME[:7]), ValueError, "7 bytes: a frame has 8 or more"),
+        (
+            lambda: dissector.encode_request("Metadata", 99, {}),
+            dissector.EncodeError,
+            "body: Metadata v99 is not known to this release, which has v0-13",
+        ),
+        (lambda: dissector.decode_response(FRAME, api="Heartbeat"), TypeError, "given together"),
+        (lambda: dissector.decode_response(FRAME, api="Heartbeat", api_key=12, api_version=0), TypeError, "two names"),
+        (lambda: dissector.decode_response(FRAME, api="Heartbaet", api_version=0), dissector.EncodeError, "no API"),
+    ],
+)
+def test_a_mistake_gets_words_that_say_what_to_do(
+    mistake: Callable[[], object], kind: type[Exception], words: str
+) -> None:
+    with pytest.raises(kind) as caught:
+        mistake()
+    assert words in str(caught.value)
+    assert not str(caught.value).endswith("only the header can be read")
+
+
+def test_the_smallest_frame_is_decoded() -> None:
+    assert dissector.decode_response(FRAME[:8]).header["correlation_id"] == 7
+
+
+def test_a_response_is_decoded_by_the_name_of_its_api() -> None:
+    named = dissector.decode_response(FRAME, api="Heartbeat", api_version=0)
+    keyed = dissector.decode_response(FRAME, api_key=12, api_version=0)
+    assert named.body == keyed.body == {"error_code": 27}
+
+
+def test_an_unknown_field_gets_the_nearest_names() -> None:
+    with dissector.open(JAVA) as capture, pytest.raises(KeyError, match=r"did you mean .*acks"):
+        next(capture.exchanges("api == Produce"))["ack"]
+
+
+def test_every_type_that_comes_back_has_a_public_name() -> None:
+    with dissector.open(JAVA) as capture:
+        exchange, finding = next(capture.findings())
+        assert isinstance(capture.check(), dissector.CheckResult)
+    assert isinstance(finding.severity, dissector.Severity)
+    assert isinstance(exchange.request, dissector.Message)
+    assert {"KafkaCapture", "Wire", "RuleOutcome", "__version__"} <= set(dissector.__all__)
+    assert all(hasattr(dissector, name) for name in dissector.__all__)
+    assert dissector.__version__[0].isdigit()
+
+
+def test_trees_and_checks_take_a_line_at_a_prompt_and_are_escaped_in_a_notebook() -> None:
+    request = dissector.decode_request(dissector.encode_request("Metadata", 1, {"topics": [{"name": "<b>\x1b[1m"}]}))
+    by_path = {each.path: each for each in request.tree.walk()}
+    assert repr(by_path["body.topics[0].name"]) == r"<body.topics[0].name STRING '<b>\x1b[1m', bytes 18 to 26>"
+    assert repr(request.tree) == "<frame STRUCT, bytes 0 to 26>"
+    html = request.tree._repr_html_()
+    assert "&lt;b&gt;" in html
+    assert "<b>" not in html
+    with dissector.open(FOLDER / "mistake.pcapng") as capture:
+        result = capture.check()
+    assert repr(result).startswith("<check of ")
+    assert "\n" not in repr(result)
+    assert result._repr_html_().startswith("<!DOCTYPE html>")
+
+
+def test_a_long_tree_ends_in_an_ellipsis() -> None:
+    topics = [{"name": f"t{number}"} for number in range(300)]
+    request = dissector.decode_request(dissector.encode_request("Metadata", 1, {"topics": topics}))
+    assert request.tree._repr_html_().endswith("…</pre>")
+    assert request.tree._repr_html_().count("\n") == 200
