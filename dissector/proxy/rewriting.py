@@ -155,9 +155,10 @@ class _Hidden:
                 self._walk.feed(piece)
             except WireError:
                 self._damaged = True
+            self._damaged |= self._walk.done and self._left > 0
         walk, until = self._walk, self._base + len(self._held)
         if not self._left or self._damaged:
-            if walk.done and walk.found:
+            if walk.found and not self._damaged:
                 self._hide()
         else:
             begun = walk.tag.tag_start if walk.tag is not None else walk.array_start

@@ -74,6 +74,11 @@ class Recording:
             self.join()
 
     @property
+    def pid(self) -> int:
+        """The id of the recording process."""
+        return self._process.pid
+
+    @property
     def is_ring(self) -> bool:
         """Whether it writes a ring of files."""
         return self._is_ring
