@@ -17,7 +17,7 @@ from contextlib import ExitStack
 from typing import TYPE_CHECKING, Final
 
 from dissector.analysis.diff import DiffSide, ManualMatches
-from dissector.capture.live import CaptureSettings, Recording
+from dissector.capture.live import Recording, RecordingSettings
 from dissector.capture_session import Capture
 from dissector.detection.decode_as import DecodeAs, of_ports
 from tui.app import KDissectApp
@@ -94,7 +94,7 @@ def run_matrix(sides: Sequence[DiffSide]) -> int:
     return LEFT if screen.matrix is None else 0 if screen.matrix.is_same else 1
 
 
-def run_live(capture: Capture, recording: Recording, wanted: CaptureSettings, begin: Begin) -> None:
+def run_live(capture: Capture, recording: Recording, wanted: RecordingSettings, begin: Begin) -> None:
     """Show a live capture, and those that the user starts after it, until the user quits."""
     _take_terminal()
     KDissectApp(LiveScreen(capture, recording, wanted, begin)).run()

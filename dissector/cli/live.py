@@ -19,13 +19,14 @@ from dissector.capture.live import (
     LOOPBACK,
     CaptureSettings,
     Recording,
+    RecordingSettings,
     RingSettings,
     interfaces,
-    no_traffic_message,
     recording_source,
     start_and_give_up_rights,
 )
 from dissector.capture.live.local_processes import processes_of
+from dissector.capture.live.recorder_process import start_recorder
 from dissector.capture_session import Capture
 from dissector.capture_session.process_watch import ProcessWatch
 from dissector.cli.errors import UsageError, is_output_closed, print_error
@@ -36,6 +37,8 @@ from dissector.core.kept_files import keep_open
 from dissector.core.text import clean, counted
 
 if TYPE_CHECKING:  # imported on use: without a filter its parser is not needed
+    from dissector.capture.live.recorder_process import RecorderProcess
+    from dissector.capture.live.right_holder import RightHolder
     from dissector.filter import Filter
 
 KAFKA_PORT: Final = 9092
@@ -64,7 +67,7 @@ def capture_settings(
 
 
 def live(
-    settings: CaptureSettings,
+    settings: RecordingSettings,
     printing: RowRenderer | None,
     duration: float | None,
     limit: int | None,
@@ -73,13 +76,13 @@ def live(
     *,
     shows_processes: bool = True,
 ) -> int:
-    """Capture, and print rows, or show the screen if `printing` is None; return the exit code: 0 even without traffic,
-    2 if capturing failed."""
+    """Capture or proxy, and print rows, or show the screen if `printing` is None; return the exit code: 0 even without
+    traffic, 2 if capturing failed."""
     captures: list[tuple[Capture, Recording]] = []
     for key_log in options.key_logs:
         keep_open(key_log)
     opener = options.chosen_opener  # it reads schemas
-    first, holder = start_and_give_up_rights(settings)
+    first, holder = _start(settings)
     if holder is not None and holder.warning:
         print_error(holder.warning)
     processes = [first]
@@ -88,7 +91,7 @@ def live(
         if holder is not None:
             stack.enter_context(holder)
 
-        def begin(settings: CaptureSettings) -> tuple[Capture, Recording, CaptureSettings]:
+        def begin(settings: RecordingSettings) -> tuple[Capture, Recording, RecordingSettings]:
             process = processes.pop() if processes else holder.start_recorder() if holder is not None else None
             recording = stack.enter_context(Recording(settings, process))
             if not (recording.has_priority or captures):
@@ -128,10 +131,17 @@ def live(
     return print_error(recording.failure) if recording.failure else 0
 
 
+def _start(settings: RecordingSettings) -> "tuple[RecorderProcess, RightHolder | None]":
+    """Start the process that records. What needs rights to do so gets them, and this process gives them up."""
+    if isinstance(settings, CaptureSettings):
+        return start_and_give_up_rights(settings)
+    return start_recorder(settings), None
+
+
 def _print(
     capture: Capture,
     recording: Recording,
-    settings: CaptureSettings,
+    settings: RecordingSettings,
     printing: RowRenderer,
     limit: int | None,
     row_filter: "Filter | None",
@@ -146,19 +156,18 @@ def _print(
             raise BrokenPipeError
 
     with _end_on_signals(recording):
-        words = f"capturing on {settings.interface}, {settings.filter_label}, with {recording.engine}; Ctrl+C ends it"
-        print_error(words)
+        print_error(f"{settings.words}, with {recording.engine}; Ctrl+C ends it")
         follow(capture, printing, sys.stdout.buffer, limit, step, row_filter)
 
 
-def _status(capture: Capture, recording: Recording, settings: CaptureSettings) -> Iterator[str | None]:
+def _status(capture: Capture, recording: Recording, settings: RecordingSettings) -> Iterator[str | None]:
     """Yield a message, or None, for each step: that there is no traffic; in the end, how many packets are unread."""
     next_seconds: float = SILENT_SECONDS
     while not recording.ended:
         if capture.packets or recording.stopping or recording.seconds < next_seconds:
             yield None
         else:
-            yield no_traffic_message(settings, next_seconds)
+            yield settings.no_traffic_message(next_seconds)
             next_seconds *= 3
     unread = recording.captured - capture.packets
     yield f"{counted(unread, 'packet')} still to be read; press Ctrl+C again to skip them" if unread > 0 else None
@@ -167,6 +176,9 @@ def _status(capture: Capture, recording: Recording, settings: CaptureSettings) -
 def summary(capture: Capture, recording: Recording) -> str:
     """Return one line: packets captured, dropped and unread, exchanges, and the duration."""
     captured, dropped = max(recording.captured, capture.packets), recording.dropped
+    if recording.listening:
+        connections = counted(len(capture.connections), "connection")
+        return f"{connections}, {counted(len(capture), 'exchange')}, {recording.seconds:.1f} s"
     words = f"{counted(captured, 'packet')} captured, {dropped:,} dropped by the kernel"
     if dropped:
         words += f" ({100 * dropped / (captured + dropped):.2g}%)"

@@ -1,7 +1,7 @@
-"""`kdissect live`, `export`, `ingest` and `samples`: what makes captures, files and tables."""
+"""`kdissect live`, `proxy`, `export`, `ingest` and `samples`: what makes captures, files and tables."""
 
 from dataclasses import replace
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -12,7 +12,24 @@ from dissector.cli.options import CaptureOptions, Cluster, CsvOptions
 from dissector.cli.screen import is_terminal
 from dissector.export.formats import ExportFormat
 
+if TYPE_CHECKING:  # imported on use: it takes a while
+    from dissector.cli.render.printing import RowRenderer
+
 writing_commands = typer.Typer()
+
+KeptFile = Annotated[str, typer.Option("-w", metavar="FILE", help="Write the packets to this pcapng file.")]
+Ring = Annotated[
+    list[str] | None,
+    typer.Option(
+        "-b",
+        metavar="WHEN:N",
+        help="With -w, write a ring buffer of files: filesize:KB, duration:SECONDS, files:COUNT; may be repeated.",
+    ),
+]
+AsText = Annotated[bool, typer.Option("--text", help="Print rows even on a terminal.")]
+RowFormat = Annotated[Format | None, typer.Option("--format", "-f", help="Output format of the rows.")]
+LiveFilter = Annotated[str | None, typer.Option("-Y", "--filter", metavar="FILTER", help="Print only matching rows.")]
+Duration = Annotated[float | None, typer.Option(min=0.1, metavar="SECONDS", help="Stop after this many seconds.")]
 
 
 @command(
@@ -54,27 +71,16 @@ def live(
             "--capture-filter", metavar="FILTER", help="Capture what matches this tcpdump filter, instead of ports."
         ),
     ] = "",
-    path: Annotated[str, typer.Option("-w", metavar="FILE", help="Write the packets to this pcapng file.")] = "",
-    ring: Annotated[
-        list[str] | None,
-        typer.Option(
-            "-b",
-            metavar="WHEN:N",
-            help="With -w, write a ring buffer of files: filesize:KB, duration:SECONDS, files:COUNT; may be repeated.",
-        ),
-    ] = None,
+    path: KeptFile = "",
+    ring: Ring = None,
     promiscuous: Annotated[
         bool, typer.Option("--promiscuous", help="Also capture packets for other machines.")
     ] = False,
-    text: Annotated[bool, typer.Option("--text", help="Print rows even on a terminal.")] = False,
-    form: Annotated[Format | None, typer.Option("--format", "-f", help="Output format of the rows.")] = None,
+    text: AsText = False,
+    form: RowFormat = None,
     fields: Fields = None,
-    filter: Annotated[
-        str | None, typer.Option("-Y", "--filter", metavar="FILTER", help="Print only matching rows.")
-    ] = None,
-    duration: Annotated[
-        float | None, typer.Option(min=0.1, metavar="SECONDS", help="Stop after this many seconds.")
-    ] = None,
+    filter: LiveFilter = None,
+    duration: Duration = None,
     limit: Limit = None,
     csv: CsvOptions,
     options: Annotated[CaptureOptions, "decode_as", "show_secrets", "keylog", "resolve", "schemas"],
@@ -87,20 +93,92 @@ def live(
     from dissector.cli.live import capture_settings, list_interfaces
     from dissector.cli.live import live as run
     from dissector.cli.options import parse_filter
-    from dissector.cli.render.printing import RowRenderer
 
     if listed:
         return list_interfaces()
-    prints = text or any(option is not None for option in (form, fields, limit, filter, csv.escape_formulas or None))
-    on_screen = not prints and is_terminal()
+    settings = capture_settings(interface, port or [], expression, path, ring or [], promiscuous=promiscuous)
+    printing = _printing(form, fields, csv, text or any(each is not None for each in (limit, filter)))
     return run(
-        capture_settings(interface, port or [], expression, path, ring or [], promiscuous=promiscuous),
-        None if on_screen else RowRenderer.of(form or Format.TEXT, fields, escape_formulas=csv.escape_formulas),
-        duration,
-        limit,
-        parse_filter(filter, options=options),
-        options,
-        shows_processes=processes,
+        settings, printing, duration, limit, parse_filter(filter, options=options), options, shows_processes=processes
+    )
+
+
+def _printing(form: Format | None, fields: str | None, csv: CsvOptions, is_asked: bool) -> "RowRenderer | None":
+    """Return what prints rows; None for the screen, where there is one and no option asks for rows."""
+    from dissector.cli.render.printing import RowRenderer
+
+    if not (is_asked or form is not None or fields is not None or csv.escape_formulas) and is_terminal():
+        return None
+    return RowRenderer.of(form or Format.TEXT, fields, escape_formulas=csv.escape_formulas)
+
+
+@command(
+    writing_commands,
+    "proxy",
+    epilog=examples(
+        {
+            "on the screen; clients use the address that it prints": "kdissect proxy broker.example:9092",
+            "rows on a port of your choice": "kdissect proxy localhost:9092 --listen 29092 --text",
+            "brokers with TLS, clients without": "kdissect proxy broker.example:9093 --tls --ca ca.pem",
+        }
+    ),
+)
+def proxy(
+    brokers: Annotated[
+        list[str], typer.Argument(metavar="BROKER…", help="Bootstrap addresses, HOST or HOST:PORT; others are found.")
+    ],
+    *,
+    listen: Annotated[
+        str,
+        typer.Option(
+            metavar="[HOST:]PORT",
+            help="Listen on this port for the first broker, and on those above it for the others; by default on "
+            "127.0.0.1, from 19092 on.",
+        ),
+    ] = "",
+    advertise: Annotated[
+        str,
+        typer.Option(
+            metavar="HOST", help="Tell clients this host in place of the brokers'; by default the one listened on."
+        ),
+    ] = "",
+    tls: Annotated[bool, typer.Option("--tls", help="Speak TLS to the brokers.")] = False,
+    ca: Annotated[
+        str, typer.Option("--ca", metavar="FILE", help="Trust brokers with certificates of this PEM file.")
+    ] = "",
+    certificate: Annotated[
+        str, typer.Option("--cert", metavar="FILE", help="Show brokers this certificate (PEM), for mutual TLS.")
+    ] = "",
+    key: Annotated[str, typer.Option(metavar="FILE", help="The key of --cert, if it is in another file.")] = "",
+    server_name: Annotated[
+        str, typer.Option(metavar="NAME", help="Expect this name in the brokers' certificates.")
+    ] = "",
+    insecure: Annotated[bool, typer.Option("--insecure", help="Take any certificate of a broker.")] = False,
+    path: KeptFile = "",
+    ring: Ring = None,
+    text: AsText = False,
+    form: RowFormat = None,
+    fields: Fields = None,
+    filter: LiveFilter = None,
+    duration: Duration = None,
+    limit: Limit = None,
+    csv: CsvOptions,
+    options: Annotated[CaptureOptions, "show_secrets", "resolve", "schemas"],
+) -> int:
+    """Stand between clients and brokers, and dissect what passes: where packets can't be captured.
+
+    Clients use the address that is printed as bootstrap.servers. Brokers' addresses in responses are replaced by the
+    proxy's, everything else passes byte for byte. It needs no special rights.
+    """
+    from dissector.cli.live import live as run
+    from dissector.cli.options import parse_filter
+    from dissector.cli.proxy import proxy_settings, upstream_tls
+
+    speaks_tls = upstream_tls(ca, certificate, key, server_name, tls=tls, insecure=insecure)
+    settings = proxy_settings(brokers, listen, advertise, speaks_tls, path, ring or [])
+    printing = _printing(form, fields, csv, text or any(each is not None for each in (limit, filter)))
+    return run(
+        settings, printing, duration, limit, parse_filter(filter, options=options), options, shows_processes=False
     )
 
 

@@ -16,11 +16,11 @@ PSH: Final = 8
 ACK: Final = 16
 LARGEST_PAYLOAD: Final = 1440
 """Bytes that fit into 1,500 bytes of Ethernet after the headers of IPv6 and TCP, and so of IPv4."""
-_WINDOW: Final = 0xFFFF
-_SYN_OPTIONS: Final = struct.pack(">BBHBBB", 2, 4, LARGEST_PAYLOAD, 3, 3, 7) + b"\x00"
+WINDOW: Final = 0xFFFF
+SYN_OPTIONS: Final = struct.pack(">BBHBBB", 2, 4, LARGEST_PAYLOAD, 3, 3, 7) + b"\x00"
 """Maximum segment size, and a window in units of 128 bytes, so that it is never full."""
-_TCP: Final = 6
-_MACS: Final = (bytes.fromhex("020000000001"), bytes.fromhex("020000000002"))
+TCP: Final = 6
+MACS: Final = (bytes.fromhex("020000000001"), bytes.fromhex("020000000002"))
 
 
 def checksum(data: bytes) -> int:
@@ -32,18 +32,18 @@ def checksum(data: bytes) -> int:
 def frame(source: End, destination: End, flags: int, seq: int, ack: int, payload: bytes, *, outward: bool) -> bytes:
     """Return the bytes on the wire. Sequence numbers wrap; `outward` selects which of the two cards sends."""
     sender, receiver = _address(source.host), _address(destination.host)
-    options = _SYN_OPTIONS if flags & SYN else b""
+    options = SYN_OPTIONS if flags & SYN else b""
     head = struct.pack(
         ">HHIIBBHHH", source.port, destination.port, seq & 0xFFFFFFFF, ack & 0xFFFFFFFF,
-        (20 + len(options)) // 4 << 4, flags, _WINDOW, 0, 0,
+        (20 + len(options)) // 4 << 4, flags, WINDOW, 0, 0,
     )  # fmt: skip
     segment = head + options + payload
-    pseudo = sender.packed + receiver.packed + struct.pack(">IHBB", len(segment), 0, 0, _TCP)
+    pseudo = sender.packed + receiver.packed + struct.pack(">IHBB", len(segment), 0, 0, TCP)
     segment = segment[:16] + checksum(pseudo + segment).to_bytes(2, "big") + segment[18:]
-    macs = _MACS[outward] + _MACS[not outward]
+    macs = MACS[outward] + MACS[not outward]
     if isinstance(sender, IPv4Address):
         return macs + b"\x08\x00" + _ipv4(sender.packed, receiver.packed, len(segment)) + segment
-    return macs + b"\x86\xdd" + struct.pack(">IHBB", 6 << 28, len(segment), _TCP, 64) + pseudo[:32] + segment
+    return macs + b"\x86\xdd" + struct.pack(">IHBB", 6 << 28, len(segment), TCP, 64) + pseudo[:32] + segment
 
 
 @lru_cache(maxsize=1 << 14)
@@ -54,5 +54,5 @@ def _address(host: str) -> IPv4Address | IPv6Address:
 
 def _ipv4(sender: bytes, receiver: bytes, size: int) -> bytes:
     """Return the header for `size` bytes: do not fragment, time to live 64."""
-    head = struct.pack(">BBHHHBBH", 0x45, 0, 20 + size, 0, 0x4000, 64, _TCP, 0) + sender + receiver
+    head = struct.pack(">BBHHHBBH", 0x45, 0, 20 + size, 0, 0x4000, 64, TCP, 0) + sender + receiver
     return head[:10] + checksum(head).to_bytes(2, "big") + head[12:]

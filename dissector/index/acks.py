@@ -50,16 +50,21 @@ def expect_response(store: Store, frames: FrameTable, rows: Int64, headers: Requ
 def expects_response(head: bytes, version: int) -> bool:
     """Return whether the Produce request that begins with `head` has a response. True where `head` is too short."""
     try:
-        at = _CLIENT_ID_OFFSET + 2 + max(0, _int16(head, _CLIENT_ID_OFFSET))
-        if version >= _FIRST_FLEXIBLE:
-            at = _after_tags(head, at)
-            size, at = uvarint(head, at)
-            at += max(0, size - 1)
-        elif version >= _FIRST_TRANSACTIONAL:
-            at += 2 + max(0, _int16(head, at))
-        return _int16(head, at) != 0
+        return acks(head, version) != 0
     except WireError:
         return True
+
+
+def acks(head: bytes, version: int) -> int:
+    """Return `acks` of the Produce request that begins with `head`. Raises `WireError` where `head` is too short."""
+    at = _CLIENT_ID_OFFSET + 2 + max(0, _int16(head, _CLIENT_ID_OFFSET))
+    if version >= _FIRST_FLEXIBLE:
+        at = _after_tags(head, at)
+        size, at = uvarint(head, at)
+        at += max(0, size - 1)
+    elif version >= _FIRST_TRANSACTIONAL:
+        at += 2 + max(0, _int16(head, at))
+    return _int16(head, at)
 
 
 def _int16(data: bytes, at: int) -> int:

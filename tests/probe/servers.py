@@ -6,7 +6,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 
-Handler = Callable[[socket.socket], None]
+Handler = Callable[[socket.socket], object]
 
 
 @contextlib.contextmanager

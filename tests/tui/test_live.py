@@ -56,7 +56,7 @@ async def test_rows_appear_and_the_cursor_follows_while_it_is_on_the_last_one(mo
     monkeypatch.setattr("tui.screens.live_screen.PATIENCE", math.inf)
     with broker() as port:
         async with watched(port) as (screen, _):
-            await screen.until(lambda: f"listening on lo, port {port}" in screen.lines())
+            await screen.until(lambda: f"capturing on lo, port {port}" in screen.lines())
             await asyncio.to_thread(talk, port, 5)
             await screen.until(lambda: "5 exchanges" in screen.title)
             assert screen.title.startswith(f"● live lo:{port}")

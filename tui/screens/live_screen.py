@@ -17,7 +17,7 @@ from textual.binding import Binding, BindingType
 from textual.widgets import Static
 
 from dissector.capture import CaptureError
-from dissector.capture.live import CaptureSettings, Recording, no_traffic_message, widening_hint
+from dissector.capture.live import Recording, RecordingSettings
 from dissector.capture_session import Capture, Progress
 from dissector.core.text import clean, counted, os_reason
 from dissector.detection.decode_as import DecodeAs, of_ports
@@ -33,7 +33,7 @@ PATIENCE: Final = 3
 """Seconds without a packet after which a hint is shown."""
 
 
-Begin = Callable[[CaptureSettings], tuple[Capture, Recording, CaptureSettings]]
+Begin = Callable[[RecordingSettings], tuple[Capture, Recording, RecordingSettings]]
 
 
 class LiveScreen(MainScreen):
@@ -53,7 +53,7 @@ class LiveScreen(MainScreen):
                 tooltip="End the capture and keep its rows; again: start another one"),
     ]  # fmt: skip
 
-    def __init__(self, capture: Capture, recording: Recording, wanted: CaptureSettings, begin: Begin) -> None:
+    def __init__(self, capture: Capture, recording: Recording, wanted: RecordingSettings, begin: Begin) -> None:
         """`begin` starts another capture, and its caller closes it. It may take seconds."""
         super().__init__(capture)
         self._recording = recording
@@ -97,13 +97,12 @@ class LiveScreen(MainScreen):
 
     def draw_title(self) -> None:
         """Draw two lines: what is captured and how much; statistics."""
-        where = self._wanted.interface if self._wanted.expression else f"{self._wanted.interface}:{self._ports}"
         title, alarm = (
             Text(),
             bold(self.app.theme_variables["error"]),
         )  # styles of its parts only
         title.append("○ ended" if self.done else "● live", "dim" if self.done else alarm)
-        title.append(clean(f" {where}"), "bold").append(f" · {counted(len(self.capture), 'exchange')}")
+        title.append(clean(f" {self._wanted.title}"), "bold").append(f" · {counted(len(self.capture), 'exchange')}")
         title.append(self._shown_words())
         lost = self._recording.dropped
         title.append(f" · {counted(lost, 'packet')} dropped", alarm if lost else "dim")
@@ -251,10 +250,6 @@ class LiveScreen(MainScreen):
     def _is_complete(self, number: int) -> bool:
         return bool(self.capture.index.is_complete(np.array([number]))[0])
 
-    @property
-    def _ports(self) -> str:
-        return ",".join(map(str, self._wanted.ports)) or "any port"
-
     def _draw_waiting(self) -> None:
         """Draw what is captured, as long as there is no row."""
         empty = self.query_one("#empty", Static)
@@ -269,11 +264,11 @@ class LiveScreen(MainScreen):
         empty.set_class(waiting, "shown")
 
     def _waiting_words(self) -> str:
-        where = f"listening on {self._wanted.interface}, {self._wanted.filter_label}"
+        where = self._wanted.words
         if self.capture.packets:
             seen = counted(self.capture.packets, "packet")
             connections = counted(len(self.capture.connections), "TCP connection")
             where = f"{where}\n\n{seen}, {connections}, no Kafka so far"
         elif self._recording.seconds >= PATIENCE and not self.done:
-            where = no_traffic_message(self._wanted, self._recording.seconds)
-        return f"{where}\n\n{widening_hint(self._wanted)}"
+            where = self._wanted.no_traffic_message(self._recording.seconds)
+        return f"{where}\n\n{self._wanted.widening_hint()}"

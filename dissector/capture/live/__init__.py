@@ -1,20 +1,18 @@
 """Live captures: a capture process that writes a growing file, and the analyzing process that follows it."""
 
 from dissector.capture.live.interfaces import LOOPBACK, interfaces
-from dissector.capture.live.no_traffic import no_traffic_message, widening_hint
 from dissector.capture.live.recording import Recording
 from dissector.capture.live.recording_source import recording_source
 from dissector.capture.live.right_holder import start_and_give_up_rights
-from dissector.capture.live.settings import CaptureSettings, RingSettings
+from dissector.capture.live.settings import CaptureSettings, RecordingSettings, RingSettings
 
 __all__ = [
     "LOOPBACK",
     "CaptureSettings",
     "Recording",
+    "RecordingSettings",
     "RingSettings",
     "interfaces",
-    "no_traffic_message",
     "recording_source",
     "start_and_give_up_rights",
-    "widening_hint",
 ]

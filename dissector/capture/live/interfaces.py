@@ -8,8 +8,8 @@ import sys
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from dissector.capture.live.settings import ANY
-
+ANY: Final = "any"
+"""All interfaces at once."""
 LINUX: Final = sys.platform == "linux"
 LOOPBACK: Final = "lo" if LINUX else "lo0"
 _SYSTEM: Final = Path("/sys/class/net")

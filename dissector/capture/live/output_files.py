@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Final, NamedTuple, Protocol
 
 from dissector.capture.live.privileges import User, acting_as
-from dissector.capture.live.settings import CaptureSettings
+from dissector.capture.live.settings import RecordingSettings
 from dissector.core.private_files import private
 
 TEMPORARY: Final = "the temporary file"
@@ -46,7 +46,7 @@ class Files(Protocol):
 class OutputFiles:
     """Makes the files, as `user` if this process is root and will be that user."""
 
-    def __init__(self, settings: CaptureSettings, user: User | None = None) -> None:
+    def __init__(self, settings: RecordingSettings, user: User | None = None) -> None:
         self._path = Path(settings.path)
         self._is_temporary = not settings.path
         self._ring = settings.ring
@@ -122,7 +122,7 @@ class RingMaker:
         return NewFile(*descriptors)
 
 
-def output_files(settings: CaptureSettings, user: User | None) -> Files:
+def output_files(settings: RecordingSettings, user: User | None) -> Files:
     """Return where a capture's files come from, now and once this process is `user`."""
     files = OutputFiles(settings, user)
     return RingMaker(files) if settings.ring is not None and not may_write_beside(settings.path, user) else files

@@ -1,4 +1,5 @@
-"""Starts the capture process: `python -m dissector.capture.live.recorder SETTINGS`, with a socket as standard input.
+"""Starts a recording process: `python -m RECORDER SETTINGS`, with a socket as standard input. What captures packets is
+`dissector.capture.live.recorder`; the settings name the module.
 
 Over the socket it gets comments to write and sends events (`events`); it ends when the other side of the socket ends.
 """
@@ -12,7 +13,7 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from dissector.capture.errors import CaptureError
-from dissector.capture.live.settings import CaptureSettings
+from dissector.capture.live.settings import RecordingSettings
 from dissector.core.text import os_reason
 
 _ROOT: Final = Path(__file__).parents[3]
@@ -27,7 +28,7 @@ class RecorderProcess(NamedTuple):
     wait: Callable[[], object]
 
 
-def start_recorder(settings: CaptureSettings) -> RecorderProcess:
+def start_recorder(settings: RecordingSettings) -> RecorderProcess:
     """Start it with the rights of this process, which it gives up. Raises `CaptureError`."""
     ours, its = socket.socketpair()
     with its:
@@ -35,10 +36,10 @@ def start_recorder(settings: CaptureSettings) -> RecorderProcess:
     return RecorderProcess(ours, process.pid, process.wait)
 
 
-def execute_recorder(settings: CaptureSettings, channel: int) -> subprocess.Popen[bytes]:
+def execute_recorder(settings: RecordingSettings, channel: int) -> subprocess.Popen[bytes]:
     """Start it with a socket to be its own. Raises `CaptureError`."""
     path = os.pathsep.join(filter(None, (str(_ROOT), os.environ.get("PYTHONPATH"))))
-    command = [sys.executable, "-P", "-m", "dissector.capture.live.recorder", settings.as_json()]
+    command = [sys.executable, "-P", "-m", settings.RECORDER, settings.as_json()]
     try:
         return subprocess.Popen(
             command,

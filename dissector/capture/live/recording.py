@@ -23,7 +23,7 @@ from dissector.capture.errors import CaptureError
 from dissector.capture.live import events
 from dissector.capture.live.events import Event
 from dissector.capture.live.recorder_process import RecorderProcess, start_recorder
-from dissector.capture.live.settings import CaptureSettings
+from dissector.capture.live.settings import RecordingSettings
 
 START_SECONDS: Final = 40
 """Time for several capture programs to be tried in turn."""
@@ -37,13 +37,16 @@ class Recording:
 
     Without a `path` it is written to a temporary file, which is unlinked once it is open."""
 
-    def __init__(self, settings: CaptureSettings, process: RecorderProcess | None = None) -> None:
+    def __init__(self, settings: RecordingSettings, process: RecorderProcess | None = None) -> None:
         self.engine = ""
         """The program that captures."""
         self.captured = 0
         """Packets in the files, as last reported."""
         self.dropped = 0
         """Packets that the kernel dropped, as last reported."""
+        self.listening: list[tuple[str, str]] = []
+        """Of a proxy, the addresses that clients are told, in the order in which they were opened, each with the
+        broker's."""
         self._messages: queue.SimpleQueue[str] = queue.SimpleQueue()
         self.failure = ""
         """Why it ended by itself; empty if it did not."""
@@ -69,6 +72,11 @@ class Recording:
         self.stop()
         if kind is None:
             self.join()
+
+    @property
+    def pid(self) -> int:
+        """The id of the recording process."""
+        return self._process.pid
 
     @property
     def is_ring(self) -> bool:
@@ -130,13 +138,13 @@ class Recording:
         self._current_file = self._files.get()
         return f"/dev/fd/{self._current_file.fileno()}" if self._current_file is not None else None
 
-    def _wait_for_start(self, settings: CaptureSettings) -> None:
+    def _wait_for_start(self, settings: RecordingSettings) -> None:
         began = self._started.wait(START_SECONDS)
         if began and self.engine:
             return
         self.stop()
         self._listener.join(END_SECONDS)  # not killed: it may have to end a capture program
-        raise CaptureError(self.failure or f"{settings.interface}: the capture process does not answer")
+        raise CaptureError(self.failure or f"{settings.title}: the recording process does not answer")
 
     def _listen(self) -> None:
         """Handle the events of the capture process until it ends."""
@@ -171,6 +179,8 @@ class Recording:
                 self.engine, self.has_priority = str(event["engine"]), bool(event["raised"])
                 self._since = time.monotonic()
                 self._started.set()
+            case events.LISTENING:
+                self.listening.append((str(event["address"]), str(event["broker"])))
             case events.STATISTICS:
                 self.captured, self.dropped = int(str(event["captured"])), int(str(event["dropped"]))
             case events.NOTE:

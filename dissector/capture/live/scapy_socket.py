@@ -21,9 +21,9 @@ from importlib.util import find_spec
 from typing import Any, Final, Self
 
 from dissector.capture.live.bpf import DROP, Program, attach, ports_filter, ports_of
-from dissector.capture.live.interfaces import LINUX, Interface
+from dissector.capture.live.interfaces import ANY, LINUX, Interface
 from dissector.capture.live.packet_ring import Packet
-from dissector.capture.live.settings import ANY, CaptureSettings
+from dissector.capture.live.settings import CaptureSettings
 
 ENGINE: Final = "scapy"
 NOTE: Final = "captured with scapy, which keeps up with 60,000 packets a second: install tcpdump for more"

@@ -9,12 +9,11 @@ import re
 from dataclasses import asdict, dataclass, replace
 from itertools import count
 from pathlib import Path
-from typing import Final, Self
+from typing import ClassVar, Final, Protocol, Self
 
 from dissector.capture.errors import CaptureError
+from dissector.capture.live.interfaces import ANY, LOOPBACK, listening_ports
 
-ANY: Final = "any"
-"""All interfaces at once."""
 MIN_RING_FILES: Final = 2
 _NUMBERED: Final = re.compile(r"(.*?)(?:-([0-9]{1,3}))?", re.DOTALL)
 _RING: Final = re.compile(r"(filesize|files|duration):([1-9][0-9]{0,8})")
@@ -50,9 +49,66 @@ class RingSettings:
         return 0 < self.kilobytes * 1_000 <= size or 0 < self.seconds <= seconds
 
 
+class RecordingSettings(Protocol):
+    """What `live` and `proxy` need of the settings of a recording, wherever its packets come from."""
+
+    RECORDER: ClassVar[str]
+    """The module that the recording process runs, with `as_json` as its argument."""
+
+    @property
+    def path(self) -> str:
+        """The file to write, the base of a ring's names; empty for a temporary file."""
+
+    @property
+    def ring(self) -> RingSettings | None:
+        """When the next file begins."""
+
+    @property
+    def ports(self) -> tuple[int, ...]:
+        """Ports of brokers that are known before the first packet."""
+
+    @property
+    def title(self) -> str:
+        """Where packets come from, for the title of the screen."""
+
+    @property
+    def words(self) -> str:
+        """What is done, for a person: “capturing on lo, port 9092”."""
+
+    @property
+    def interface_name(self) -> str:
+        """The name of the interface in the file."""
+
+    @property
+    def filter_expression(self) -> str:
+        """The filter in libpcap's syntax; empty if there is none."""
+
+    def as_json(self) -> str:
+        """Return JSON for the recording process."""
+
+    def for_next_capture(self) -> Self:
+        """Return settings for the next recording, to a new file."""
+
+    def no_traffic_message(self, seconds: float) -> str:
+        """Return one line for the user, after so many `seconds` without a packet."""
+
+    def widening_hint(self) -> str:
+        """Return what to start to see more; empty if nothing shows more."""
+
+
+def next_path(path: str) -> str:
+    """Return the file for the recording after the one in `path`: ``orders-2.pcapng`` after ``orders.pcapng``."""
+    this = Path(path)
+    stem, number = _NUMBERED.fullmatch(this.stem).groups()  # type: ignore[union-attr]  # it matches every name
+    names = (this.with_name(f"{stem}-{each}{this.suffix}") for each in count(int(number or 1) + 1))
+    return str(next(name for name in names if not os.path.lexists(name)))
+
+
 @dataclass(frozen=True, slots=True)
 class CaptureSettings:
     """Settings of one live capture."""
+
+    RECORDER: ClassVar[str] = "dissector.capture.live.recorder"
 
     interface: str
     ports: tuple[int, ...]
@@ -80,11 +136,19 @@ class CaptureSettings:
         ring have new names anyway."""
         if not self.path or self.ring is not None:
             return self
-        path = Path(self.path)
-        stem, number = _NUMBERED.fullmatch(path.stem).groups()  # type: ignore[union-attr]  # it matches every name
-        numbers = count(int(number or 1) + 1)
-        names = (path.with_name(f"{stem}-{each}{path.suffix}") for each in numbers)
-        return replace(self, path=str(next(name for name in names if not os.path.lexists(name))))
+        return replace(self, path=next_path(self.path))
+
+    @property
+    def interface_name(self) -> str:
+        return self.interface
+
+    @property
+    def title(self) -> str:
+        return self.interface if self.expression else f"{self.interface}:{','.join(map(str, self.ports)) or 'any port'}"
+
+    @property
+    def words(self) -> str:
+        return f"capturing on {self.interface}, {self.filter_label}"
 
     @property
     def filter_expression(self) -> str:
@@ -102,3 +166,32 @@ class CaptureSettings:
         if not self.ports:
             return "any TCP port"
         return f"port{'s' * (len(self.ports) > 1)} {', '.join(map(str, self.ports))}"
+
+    def no_traffic_message(self, seconds: float) -> str:
+        """Return one line for the user, after so many `seconds` without a packet."""
+        return f"no packet on {self.interface}, {self.filter_label}, for {seconds:.0f} s; {self._hint()}"
+
+    def widening_hint(self) -> str:
+        """Return what to start to see more than this capture does; empty if it sees all TCP there is."""
+        if self.expression:
+            return "to see more: another --capture-filter, or none"
+        wider = []
+        if self.ports and self.interface == LOOPBACK:
+            wider.append("kdissect live    any port of this machine")
+        elif self.ports:
+            wider.append(f"kdissect live -i {self.interface} --capture-filter tcp    any port")
+        if self.interface != ANY:
+            wider.append("kdissect live -i any    all interfaces, port 9092 (-p for others)")
+        return "\n".join(["to see more:", *wider]) if wider else ""
+
+    def _hint(self) -> str:
+        if self.expression:
+            return "does the filter match any traffic?"
+        if not self.ports:
+            return "does a client talk to a broker on this interface? (-i any for all interfaces)"
+        listening = listening_ports() if self.interface == LOOPBACK else None
+        if listening is None:
+            return "is the client using another port (-p) or interface (-i)?"
+        if listening & {*self.ports}:
+            return "a server listens there, and no client talks to it on this interface (-i for another)"
+        return "nothing on this machine listens there (-p for another port, -i for another interface)"

@@ -17,7 +17,7 @@ from typing import IO, Final
 from dissector.capture.live.bpf import WHOLE_PACKETS
 from dissector.capture.live.output_files import Files, OutputFiles
 from dissector.capture.live.packet_ring import Packet
-from dissector.capture.live.settings import CaptureSettings
+from dissector.capture.live.settings import RecordingSettings
 from dissector.conversation.pcapng import block, interface, option, section
 
 _PACKET: Final = 6
@@ -37,13 +37,14 @@ class CaptureWriter:
     head."""
 
     def __init__(
-        self, settings: CaptureSettings, link_type: int, on_file: Callable[[int], None], files: Files | None = None
+        self, settings: RecordingSettings, link_type: int, on_file: Callable[[int], None], files: Files | None = None
     ) -> None:
         self._settings = settings
         self._files = files or OutputFiles(settings)
         self._on_file = on_file
-        options = option(_IF_NAME, settings.interface.encode())
-        options += option(_IF_FILTER, _FILTER_STRING + settings.filter_expression.encode())
+        options = option(_IF_NAME, settings.interface_name.encode())
+        if settings.filter_expression:
+            options += option(_IF_FILTER, _FILTER_STRING + settings.filter_expression.encode())
         self._head = section() + interface(link_type, WHOLE_PACKETS, options)
         self.delivered = 0
         """Packets written, to all files."""
@@ -64,6 +65,14 @@ class CaptureWriter:
         if ring is not None and ring.is_full(self._file.tell(), time.monotonic() - self._since):
             self._file.close()
             self._file = self._begin()
+
+    def commented(self, packet: Packet, comment: str) -> None:
+        """Append a packet with a comment."""
+        time_ns, length, data = packet
+        head = struct.pack("<IIIII", 0, time_ns >> 32, time_ns & 0xFFFFFFFF, len(data), length)
+        options = option(_COMMENT, comment.encode(errors="replace")[:_LONGEST_OPTION]) + bytes(4)
+        self._append(block(_PACKET, head + data + _PADDING[len(data) & 3] + options))
+        self.delivered += 1
 
     def statistics(self, received: int, dropped: int) -> None:
         """Append a statistics block: packets that passed the filter, those of them that were dropped."""

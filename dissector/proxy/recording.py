@@ -1,0 +1,159 @@
+"""Records what passes as TCP packets in a growing pcapng file: between the client and the broker, as if the proxy were
+not there, with the proxy's times.
+
+Invariants:
+  * packets of a connection are in the order in which bytes passed, and have no gaps;
+  * a packet is in the file before the event loop looks for what comes next: what was sent on is recorded, whenever the
+    process is killed;
+  * two open connections never have the same ends.
+"""
+
+import asyncio
+import time
+from collections.abc import Callable
+from ipaddress import ip_address
+from typing import Final
+
+from dissector.capture.live.packet_ring import Packet
+from dissector.capture.live.writer import CaptureWriter
+from dissector.conversation.headers import ACK, FIN, PSH, SYN
+from dissector.conversation.segment_headers import LONGEST_PAYLOAD, SegmentHeaders
+from dissector.conversation.turns import End
+from dissector.core.text import os_reason
+
+RST: Final = 4
+FULL: Final = 4 << 20
+"""Bytes that wait to be written, at which they are written at once."""
+
+
+class PacketLog:
+    """Writes packets, those of one turn of the event loop together."""
+
+    def __init__(self, writer: CaptureWriter, on_failure: Callable[[str], object]) -> None:
+        """`on_failure` gets the reason once, if the file can't be written: nothing is recorded from then on."""
+        self._writer = writer
+        self._on_failure = on_failure
+        self._failed = False
+        self._waiting: list[Packet] = []
+        self._bytes = 0
+        self.open: set[tuple[End, End]] = set()
+        """The ends of open connections."""
+
+    @property
+    def packets(self) -> int:
+        """Packets written."""
+        return self._writer.delivered
+
+    def add(self, time_ns: int, data: bytes) -> None:
+        """Record a packet."""
+        if not self._waiting:
+            asyncio.get_running_loop().call_soon(self.flush)
+        self._waiting.append((time_ns, len(data), data))
+        self._bytes += len(data)
+        if self._bytes >= FULL:
+            self.flush()
+
+    def add_commented(self, time_ns: int, data: bytes, comment: str) -> None:
+        """Record a packet with a comment."""
+        self.flush()
+        self._attempt(lambda: self._writer.commented((time_ns, len(data), data), comment))
+
+    def flush(self) -> None:
+        """Write what waits."""
+        if self._waiting:
+            waiting, self._waiting, self._bytes = self._waiting, [], 0
+            self._attempt(lambda: self._writer.packets(waiting))
+
+    def note(self, comments: list[str]) -> None:
+        """Write comments."""
+        self.flush()
+        self._attempt(lambda: self._writer.comments(comments))
+
+    def statistics(self) -> None:
+        """Write how many packets there are."""
+        self._attempt(lambda: self._writer.statistics(self._writer.delivered, 0))
+
+    def close(self) -> None:
+        """Complete the file."""
+        self.flush()
+        self._writer.close()
+
+    def _attempt(self, write: Callable[[], object]) -> None:
+        if self._failed:
+            return
+        try:
+            write()
+        except OSError as error:
+            self._failed = True
+            self._on_failure(os_reason(error))
+
+
+class RecordedConnection:
+    """One connection of a client to a broker, as it is recorded."""
+
+    def __init__(self, log: PacketLog, client: End, server: End, time_ns: int) -> None:
+        client, server = _of_one_family(client, server)
+        while (client, server) in log.open:  # the ports of clients are unique for each port of the proxy only
+            client = client._replace(port=client.port % 0xFFFF + 1)
+        log.open.add((client, server))
+        self._log = log
+        self.client, self.server = client, server
+        self._headers = SegmentHeaders(server, client, outward=False), SegmentHeaders(client, server, outward=True)
+        seed = time_ns * 0x9E3779B1
+        self._next = [seed >> 16 & 0xFFFFFFFF, seed >> 8 & 0xFFFFFFFF]
+        self._ended = [False, False]
+        self._is_open = True
+        self._packet(time_ns, SYN, from_client=True)
+
+    def accepted(self, time_ns: int) -> None:
+        """The broker accepted it."""
+        self._packet(time_ns, SYN | ACK, from_client=False)
+        self._packet(time_ns, ACK, from_client=True)
+
+    def data(self, time_ns: int, data: bytes, comment: str = "", *, from_client: bool) -> None:
+        """One side sent bytes; the first packet of them has the comment."""
+        for at in range(0, len(data), LONGEST_PAYLOAD):
+            part = data if len(data) <= LONGEST_PAYLOAD else data[at : at + LONGEST_PAYLOAD]
+            self._packet(time_ns, ACK | PSH, part, "" if at else comment, from_client=from_client)
+
+    def end(self, *, from_client: bool) -> None:
+        """One side sends no more."""
+        if not self._ended[from_client] and self._is_open:
+            self._ended[from_client] = True
+            self._packet(time.time_ns(), FIN | ACK, from_client=from_client)
+
+    def reset(self, *, from_client: bool) -> None:
+        """One side ended it at once."""
+        if self._is_open and not all(self._ended):
+            self._packet(time.time_ns(), RST | ACK, from_client=from_client)
+            self._ended = [True, True]
+
+    def note(self, comment: str, *, from_client: bool) -> None:
+        """Say what became of bytes that one side sent, in a packet without content."""
+        if self._is_open:
+            self._packet(time.time_ns(), ACK, b"", comment, from_client=from_client)
+
+    def close(self) -> None:
+        """Nothing follows."""
+        self._is_open = False
+        self._log.open.discard((self.client, self.server))
+
+    def _packet(self, time_ns: int, flags: int, payload: bytes = b"", comment: str = "", *, from_client: bool) -> None:
+        seq, ack = self._next[from_client], self._next[not from_client] if flags & ACK else 0
+        self._next[from_client] = seq + len(payload) + bool(flags & (SYN | FIN)) & 0xFFFFFFFF
+        data = self._headers[from_client].header(flags, seq, ack, len(payload)) + payload
+        if comment:
+            self._log.add_commented(time_ns, data, comment)
+        else:
+            self._log.add(time_ns, data)
+
+
+def _of_one_family(client: End, server: End) -> tuple[End, End]:
+    """Write an IPv4 address as one of IPv6 where the other end has one of IPv6 (RFC 4291, 2.5.5.2)."""
+    versions = [ip_address(end.host).version for end in (client, server)]
+    if versions[0] == versions[1]:
+        return client, server
+    return tuple(  # type: ignore[return-value]  # of two
+        end if version == 6 else End(f"::ffff:{end.host}", end.port)
+        for end, version in zip((client, server), versions, strict=True)
+    )

@@ -1,0 +1,291 @@
+"""Puts a proxy's addresses in the place of brokers' in one response, as its bytes come.
+
+Only hosts, ports, and the sizes around them change; they are written by our writer, and all else stays as it came, so
+that unknown tagged fields and odd encodings do. A response is held until its last address is there: of Metadata its
+beginning, of Fetch and the like all of it, as the frame's size comes first. Those end with addresses only where a
+leader has moved (KIP-951), and mostly their last bytes show that there are none.
+
+Invariants:
+  * a response in which nothing is to be changed goes on byte for byte, a damaged one too;
+  * at most `HELD_BYTES` are held. A longer response that ends with addresses goes on as it comes, and they are hidden
+    from the client in as many bytes: it asks Metadata then, as clients before KIP-951.
+"""
+
+from collections.abc import Iterable, Sequence
+from typing import Final, Protocol
+
+from dissector.protocol.codec.plan import TypePlan
+from dissector.protocol.codec.writer import write_value
+from dissector.protocol.message import PREFIX
+from dissector.protocol.schema.api_keys import ApiKey
+from dissector.protocol.schema.error_codes import ErrorCode
+from dissector.protocol.schema.loader import api
+from dissector.protocol.wire import WireError, uvarint, uvarint_bytes
+from dissector.proxy.address_fields import ADDRESSES
+from dissector.proxy.address_walk import AddressWalk, FoundAddress
+
+HELD_BYTES: Final = 4 << 20
+"""Of a response that is held."""
+_FIRST_FLEXIBLE: Final = 3
+"""Of ApiVersions."""
+_HIDDEN_TAG: Final = 127
+"""A tag that no schema has, in one byte."""
+_FIRST: Final = {ApiKey.PRODUCE: 10, ApiKey.FETCH: 16}
+"""The first versions that end with addresses."""
+_NONE_AT_END: Final[dict[int, bytes]] = {
+    ApiKey.PRODUCE: bytes(5),
+    ApiKey.SHARE_FETCH: b"\x01\x00",
+    ApiKey.SHARE_ACKNOWLEDGE: b"\x01\x00",
+}
+"""Last bytes of a response that has no addresses at its end: of Produce no throttle time and no tagged field, where a
+port would be; of the others an empty array and no tagged field. With addresses they end with a rack and two zeros."""
+
+REWRITTEN: Final = frozenset((ApiKey.API_VERSIONS, *ADDRESSES))
+"""APIs whose responses may be changed."""
+_EMPTY: Final = 21
+"""Bytes of a Fetch response without topics; addresses take more."""
+
+
+class Told(Protocol):
+    """Knows which addresses clients are told."""
+
+    def told(self, found: FoundAddress) -> tuple[str, int] | None:
+        """Return the host and port to tell a client in place of those of a broker; None to leave them."""
+
+    def complain(self, words: str) -> None:
+        """Say something to the user, once."""
+
+
+class ResponseRewriter(Protocol):
+    """Takes a frame in pieces and returns what goes on now."""
+
+    def feed(self, piece: bytes) -> Sequence[bytes]:
+        """Take the next bytes of the frame. With the last one, all that is left goes on."""
+
+
+def rewriter(api_key: int, version: int, size: int, told: Told) -> ResponseRewriter | None:
+    """Return what rewrites a response to such a request; None if all of it goes on as it is."""
+    if api_key == ApiKey.API_VERSIONS:
+        return _Offer(version, size)
+    places = ADDRESSES.get(api_key)
+    if places is None or version < _FIRST.get(ApiKey(api_key), 0):
+        return None
+    known = api(api_key)
+    assert known is not None
+    if not known.versions.contains(version):
+        told.complain(f"{known.name} v{version} is not known to this release: addresses in its responses stay")
+        return None
+    walk = AddressWalk(api_key, version, size, places)
+    if not places[0].last:
+        return _Early(walk, size, told, known.name)
+    return _AtEnd(walk, size, told, api_key) if size <= HELD_BYTES else _Hidden(walk, size, told, known.name)
+
+
+class _Early:
+    """Holds a response until the last address is there."""
+
+    def __init__(self, walk: AddressWalk, size: int, told: Told, name: str) -> None:
+        self._walk, self._size, self._told, self._name = walk, size, told, name
+        self._held: list[bytes] | None = []
+        self._count = 0
+
+    def feed(self, piece: bytes) -> Sequence[bytes]:
+        if self._held is None:
+            return (piece,)
+        self._held.append(piece)
+        self._count += len(piece)
+        try:
+            self._walk.feed(piece)
+        except WireError as error:
+            self._told.complain(f"{self._name}: {error}, at offset {error.at:,}: a damaged response goes on as it is")
+            return self._released()
+        if self._walk.done:
+            whole = b"".join(self._released())
+            return (rewritten(whole, self._size, self._walk, self._told),)
+        if self._count >= self._size or self._count > HELD_BYTES:
+            self._told.complain(f"{self._name}: no end of its addresses: a response goes on as it is")
+            return self._released()
+        return ()
+
+    def _released(self) -> list[bytes]:
+        held, self._held = self._held or [], None
+        return held
+
+
+class _AtEnd:
+    """Holds a whole response, and looks for addresses at its end."""
+
+    def __init__(self, walk: AddressWalk, size: int, told: Told, api_key: int) -> None:
+        self._walk, self._size, self._told, self._api_key = walk, size, told, api_key
+        self._held: list[bytes] = []
+        self._left = size
+
+    def feed(self, piece: bytes) -> Sequence[bytes]:
+        self._held.append(piece)
+        self._left -= len(piece)
+        if self._left:
+            return ()
+        last = piece if len(piece) >= 8 else b"".join(self._held)[-8:]
+        if surely_no_addresses(self._api_key, last, self._size):
+            return self._held
+        whole = b"".join(self._held)
+        try:
+            self._walk.feed(whole)
+        except WireError:
+            return (whole,)
+        return (rewritten(whole, self._size, self._walk, self._told),)
+
+
+class _Hidden:
+    """Lets a long response go on up to the addresses at its end, and hides them."""
+
+    def __init__(self, walk: AddressWalk, size: int, told: Told, name: str) -> None:
+        self._walk, self._told, self._name = walk, told, name
+        self._left = size
+        self._held = bytearray()
+        self._base = 0
+        """Offset in the frame of the first byte held."""
+        self._damaged = False
+
+    def feed(self, piece: bytes) -> Sequence[bytes]:
+        self._left -= len(piece)
+        self._held += piece
+        if not self._damaged:
+            try:
+                self._walk.feed(piece)
+            except WireError:
+                self._damaged = True
+            self._damaged |= self._walk.done and self._left > 0
+        walk, until = self._walk, self._base + len(self._held)
+        if not self._left or self._damaged:
+            if walk.found and not self._damaged:
+                self._hide()
+        else:
+            begun = walk.tag.tag_start if walk.tag is not None else walk.array_start
+            until = min(until, max(0, walk.at - 16), until if begun is None else begun)
+        out = bytes(self._held[: until - self._base])
+        del self._held[: len(out)]
+        self._base += len(out)
+        return (out,) if out else ()
+
+    def _hide(self) -> None:
+        self._told.complain(f"{self._name}: addresses at the end of a response of this size are hidden from the client")
+        if self._walk.tag is not None:
+            self._held[self._walk.tag.tag_start - self._base] = _HIDDEN_TAG
+            return
+        assert self._walk.array_start is not None
+        start = self._walk.array_start - self._base
+        hidden = hidden_array(len(self._held) - start)
+        self._held[start:] = hidden
+
+
+def hidden_array(size: int) -> bytes:
+    """Return an empty array and a tagged field that no schema has, in so many bytes: at least 14."""
+    for width in range(1, 6):
+        content = size - 3 - width
+        length = uvarint_bytes(content)
+        if len(length) == width - 1:  # between two widths: varints may end with a zero
+            length = length[:-1] + bytes((length[-1] | 0x80, 0))
+        if len(length) == width:
+            return b"\x01\x01" + bytes((_HIDDEN_TAG,)) + length + bytes(content)
+    raise ValueError(f"{size} bytes can't be hidden")
+
+
+def surely_no_addresses(api_key: int, last: bytes, size: int) -> bool:
+    """Return whether the last eight bytes of a response show that no addresses are at its end.
+
+    Fetch without them ends with three counts of tagged fields, of a partition, its topic and the body, all zero. With
+    them it ends so only if a port is a multiple of 256."""
+    if size <= _EMPTY:
+        return True
+    if api_key != ApiKey.FETCH:
+        return last.endswith(_NONE_AT_END[api_key])
+    return last.endswith(b"\0\0\0") and last[-6:-4] != b"\0\0"
+
+
+def rewritten(head: bytes, size: int, walk: AddressWalk, told: Told) -> bytes:
+    """Return a frame's beginning, or all of it, with the addresses that clients are told; `size` is the frame's."""
+    edits: list[tuple[int, int, bytes]] = []
+    for found in walk.found:
+        new = told.told(found) if found.host and 0 < found.port < 1 << 16 else None
+        if new is not None:
+            edits.append((found.host_start, found.host_end, _written(found.host_plan, new[0])))
+            edits.append((found.port_start, found.port_start + found.port_plan.size, _written(found.port_plan, new[1])))
+    if not edits:
+        return head
+    if walk.tag is not None:
+        content = uvarint_bytes(walk.tag.size + _growth(edits))
+        edits.append((walk.tag.size_start, walk.tag.value_start, content))
+    edits.sort()
+    length = size - PREFIX + _growth(edits)
+    return length.to_bytes(PREFIX, "big") + _spliced(head, edits)
+
+
+def _written(plan: TypePlan, value: object) -> bytes:
+    return write_value(plan, value)
+
+
+def _growth(edits: Iterable[tuple[int, int, bytes]]) -> int:
+    return sum(len(new) - (end - start) for start, end, new in edits)
+
+
+def _spliced(data: bytes, edits: list[tuple[int, int, bytes]]) -> bytes:
+    """Return what is behind the size of a frame, with edits in the order of their places."""
+    parts: list[bytes] = []
+    at = PREFIX
+    for start, end, new in edits:
+        parts += (data[at:start], new)
+        at = end
+    parts.append(data[at:])
+    return b"".join(parts)
+
+
+class _Offer:
+    """Caps the versions of the APIs with addresses at those that the tables know: newer responses can't be rewritten.
+
+    Whatever the version of ApiVersions, its body begins with an error and the array of APIs; a broker that lacks the
+    version answers in version 0 (KIP-511).
+    """
+
+    def __init__(self, version: int, size: int) -> None:
+        self._version, self._left = version, size
+        self._held: list[bytes] = []
+
+    def feed(self, piece: bytes) -> Sequence[bytes]:
+        self._held.append(piece)
+        self._left -= len(piece)
+        if self._left:
+            return ()
+        whole = bytearray(b"".join(self._held))
+        try:
+            cap_versions(whole, self._version)
+        except (WireError, IndexError):  # damaged
+            return self._held
+        return (bytes(whole),)
+
+
+def cap_versions(frame: bytearray, version: int) -> None:
+    """Cap the versions in a response to ApiVersions, in place. Raises `WireError`, `IndexError` for a damaged one."""
+    data, at = bytes(frame), PREFIX + 4
+    is_old = int.from_bytes(data[at : at + 2], "big") == ErrorCode.UNSUPPORTED_VERSION
+    flexible = version >= _FIRST_FLEXIBLE and not is_old
+    at += 2
+    if flexible:
+        count, at = uvarint(data, at)
+        count -= 1
+    else:
+        count, at = int.from_bytes(data[at : at + 4], "big", signed=True), at + 4
+    for _ in range(count):
+        if at + 6 > len(data):
+            raise WireError("ends inside an API", at)
+        key, _, high = (int.from_bytes(data[at + n : at + n + 2], "big", signed=True) for n in (0, 2, 4))
+        known = api(key) if key in ADDRESSES else None
+        if known is not None and high > known.versions.high:
+            frame[at + 4 : at + 6] = known.versions.high.to_bytes(2, "big")
+        at += 6
+        if flexible:
+            tags, at = uvarint(data, at)
+            for _ in range(tags):
+                _, at = uvarint(data, at)
+                size, at = uvarint(data, at)
+                at += size

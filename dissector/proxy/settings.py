@@ -1,0 +1,94 @@
+"""Settings of a proxy, as chosen in the CLI and as sent to the process that proxies: one JSON object."""
+
+import json
+from dataclasses import asdict, dataclass, replace
+from typing import ClassVar, Final, Self
+
+from dissector.capture.live.settings import RingSettings, next_path
+from dissector.proxy.broker_address import BrokerAddress
+
+LOOPBACK: Final = "127.0.0.1"
+FIRST_PORT: Final = 19092
+"""The first port to listen on, if none is chosen; the first one that is free from here on is taken."""
+
+
+@dataclass(frozen=True, slots=True)
+class UpstreamTls:
+    """How to speak TLS to brokers. Files are PEM; empty names stand for none."""
+
+    ca: str = ""
+    """Certificates to trust; those of the system if empty."""
+    certificate: str = ""
+    key: str = ""
+    server_name: str = ""
+    """The name that certificates must have; that of the broker's address if empty."""
+    insecure: bool = False
+    """Whether any certificate is taken."""
+
+
+@dataclass(frozen=True, slots=True)
+class ProxySettings:
+    """Settings of one run of a proxy."""
+
+    RECORDER: ClassVar[str] = "dissector.proxy.process"
+
+    brokers: tuple[BrokerAddress, ...]
+    """Bootstrap addresses."""
+    host: str = LOOPBACK
+    """The address to listen on."""
+    port: int = 0
+    """The port for the first broker, and those above it for the others; 0 for the first that are free."""
+    advertise: str = ""
+    """The host that clients are told; by default the one that is listened on."""
+    tls: UpstreamTls | None = None
+    path: str = ""
+    ring: RingSettings | None = None
+
+    def as_json(self) -> str:
+        """Return JSON for the process that proxies."""
+        return json.dumps(asdict(self))
+
+    @classmethod
+    def from_json(cls, text: str) -> Self:
+        """Parse the JSON of `as_json`."""
+        values = json.loads(text)
+        ring = values["ring"] and RingSettings(**values["ring"])
+        tls = values["tls"] and UpstreamTls(**values["tls"])
+        brokers = tuple(BrokerAddress(*each) for each in values["brokers"])
+        return cls(**(values | {"brokers": brokers, "ring": ring, "tls": tls}))
+
+    def for_next_capture(self) -> Self:
+        """Return settings for the next run, to a new file. Files of a ring have new names anyway."""
+        return self if not self.path or self.ring is not None else replace(self, path=next_path(self.path))
+
+    @property
+    def advertised_host(self) -> str:
+        """The host that clients are told."""
+        return self.advertise or self.host
+
+    @property
+    def ports(self) -> tuple[int, ...]:
+        return tuple(sorted({broker.port for broker in self.brokers}))
+
+    @property
+    def title(self) -> str:
+        return f"proxy for {', '.join(map(str, self.brokers))}"
+
+    @property
+    def words(self) -> str:
+        return f"proxying {', '.join(map(str, self.brokers))}"
+
+    @property
+    def interface_name(self) -> str:
+        return "proxy"
+
+    @property
+    def filter_expression(self) -> str:
+        return ""
+
+    def no_traffic_message(self, seconds: float) -> str:
+        """Return one line for the user, after so many `seconds` without a client."""
+        return f"no client connected for {seconds:.0f} s; is bootstrap.servers the address of the proxy?"
+
+    def widening_hint(self) -> str:
+        return ""

@@ -1,0 +1,220 @@
+"""What a proxy changes in responses: hosts and ports of brokers, the sizes around them, and nothing else."""
+
+import random
+from collections.abc import Iterator
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dissector.protocol.codec.plan import plan
+from dissector.protocol.codec.reader import reader
+from dissector.protocol.codec.writer import write
+from dissector.protocol.message import PREFIX, response_layout, sized
+from dissector.protocol.schema.api_keys import ApiKey
+from dissector.protocol.schema.loader import api
+from dissector.protocol.wire import uvarint
+from dissector.proxy.address_fields import ADDRESSES
+from dissector.proxy.address_walk import FoundAddress
+from dissector.proxy.rewriting import HELD_BYTES, hidden_array, rewriter
+from tests.protocol.random_messages import make
+
+HOST, PORT = "proxy.example.internal", 19092
+VERSIONS = [
+    (key, version)
+    for key in ADDRESSES
+    if (known := api(key)) is not None
+    for version in range(known.versions.low, known.versions.high + 1)
+]
+
+
+class Told:
+    """Tells one address for all, as long as it is told; keeps what it was asked and what was said."""
+
+    def __init__(self) -> None:
+        self.asked: list[FoundAddress] = []
+        self.said: list[str] = []
+
+    def told(self, found: FoundAddress) -> tuple[str, int] | None:
+        self.asked.append(found)
+        return HOST, PORT
+
+    def complain(self, words: str) -> None:
+        self.said.append(words)
+
+
+def frame_of(key: int, version: int, body: object) -> bytes:
+    layout = response_layout(key, version, b"")
+    assert layout.header is not None
+    assert layout.body is not None
+    head = write(layout.header, layout.header_version, {"correlation_id": 7})
+    return sized(head + write(layout.body, layout.body_version, body))
+
+
+def body_of(key: int, version: int, frame: bytes) -> dict[str, object]:
+    layout = response_layout(key, version, b"")
+    assert layout.header is not None
+    assert layout.body is not None
+    _, at = reader(layout.header, layout.header_version)(frame, PREFIX, len(frame))
+    body, at = reader(layout.body, layout.body_version)(frame, at, len(frame))
+    assert at == len(frame) == PREFIX + int.from_bytes(frame[:PREFIX], "big")
+    return body
+
+
+def passed(key: int, version: int, frame: bytes, told: Told, cuts: random.Random | None = None) -> bytes:
+    """What goes on of a frame that comes in pieces."""
+    sink = rewriter(key, version, len(frame), told)
+    if sink is None:
+        return frame
+    out, at = b"", 0
+    while at < len(frame):
+        step = len(frame) if cuts is None else cuts.choice((1, 2, 7, 50, 1000))
+        out += b"".join(sink.feed(frame[at : at + step]))
+        at += step
+    return out
+
+
+def replaced(value: object, key: int) -> object:
+    """The same body with the address of the proxy in each place that has a broker's."""
+    for place in ADDRESSES[key]:
+        value = _replaced(value, place.path)
+    return value
+
+
+def _replaced(value: object, path: tuple[str, ...]) -> object:
+    if isinstance(value, list):
+        return [_replaced(each, path) for each in value]
+    if not isinstance(value, dict):
+        return value
+    if path:
+        return value | {path[0]: _replaced(value[path[0]], path[1:])} if path[0] in value else value
+    if value.get("host") and 0 < value["port"] < 1 << 16:
+        return value | {"host": HOST, "port": PORT}
+    return value
+
+
+def put_addresses(value: object, chance: random.Random) -> None:
+    """Put an address where there is a host and a port, mostly a valid one."""
+    for each in value if isinstance(value, list) else value.values() if isinstance(value, dict) else ():
+        put_addresses(each, chance)
+    if isinstance(value, dict) and "host" in value and chance.random() < 0.9:
+        value["host"] = chance.choice(("b", "broker-1.kafka.example", "10.0.0.7", "::1", "x" * 200))
+        value["port"] = chance.choice((9092, 1, 65_535, 9_984))  # the last is a multiple of 256
+
+
+@pytest.mark.parametrize(("key", "version"), VERSIONS)
+@given(st.integers(0, 2**32))
+def test_only_hosts_and_ports_change_whatever_the_pieces(key: int, version: int, seed: int) -> None:
+    chance = random.Random(seed)
+    known = api(key)
+    assert known is not None
+    body, _ = make(plan(known.response, version), chance)
+    put_addresses(body, chance)
+    frame = frame_of(key, version, body)
+    out = passed(key, version, frame, Told(), chance)
+    assert body_of(key, version, out) == replaced(body_of(key, version, frame), key)
+
+
+@pytest.mark.parametrize(("key", "version"), VERSIONS)
+@given(st.integers(0, 2**32))
+def test_each_address_is_told_with_its_node(key: int, version: int, seed: int) -> None:
+    chance = random.Random(seed)
+    known = api(key)
+    assert known is not None
+    body, _ = make(plan(known.response, version), chance)
+    put_addresses(body, chance)
+    told = Told()
+    passed(key, version, frame_of(key, version, body), told)
+    assert [(each.host, each.port, each.node) for each in told.asked] == list(_addresses(body, key))
+
+
+def _addresses(body: dict[str, object], key: int) -> Iterator[tuple[object, object, object]]:
+    for place in ADDRESSES[key]:
+        yield from _at(body, place.path, place.node, None)
+
+
+def _at(value: object, path: tuple[str, ...], node: str, around: object) -> Iterator[tuple[object, object, object]]:
+    if isinstance(value, list):
+        for each in value:
+            yield from _at(each, path, node, around)
+    elif isinstance(value, dict):
+        around = value.get(node, around)
+        if path:
+            yield from _at(value.get(path[0]), path[1:], node, around)
+        elif value.get("host") and 0 < value["port"] < 1 << 16:
+            yield value["host"], value["port"], around
+
+
+@pytest.mark.parametrize("key", [ApiKey.FETCH, ApiKey.SHARE_FETCH])
+@pytest.mark.parametrize("has_addresses", [True, False])
+def test_a_long_response_goes_on_as_it_comes_and_hides_addresses_at_its_end(key: ApiKey, has_addresses: bool) -> None:
+    known = api(key)
+    assert known is not None
+    version = known.versions.high
+    records = bytes(1_000_003)
+    partitions = [{"partition_index": number, "records": records} for number in range(5)]
+    body: dict[str, object] = {"responses": [{"partitions": partitions}]}
+    if has_addresses:
+        body["node_endpoints"] = [{"node_id": 3, "host": "b3", "port": 9092}]
+    frame = frame_of(key, version, body)
+    told = Told()
+    sink = rewriter(key, version, len(frame), told)
+    assert len(frame) > HELD_BYTES
+    assert sink is not None
+    out, held = b"", 0
+    for at in range(0, len(frame), 65_536):
+        out += b"".join(sink.feed(frame[at : at + 65_536]))
+        held = max(held, min(len(frame), at + 65_536) - len(out))
+    assert held < 1_000
+    if not has_addresses:
+        assert out == frame
+        return
+    assert len(out) == len(frame)
+    assert b"b3" not in out[-20:] or key == ApiKey.FETCH
+    assert told.said
+    read = body_of(key, version, out)
+    assert not read.get("node_endpoints")
+    assert read["responses"] == body_of(key, version, frame)["responses"]
+
+
+@pytest.mark.parametrize("size", [*range(14, 300), *range(16_380, 16_400)])
+def test_an_array_is_hidden_in_any_number_of_bytes(size: int) -> None:
+    hidden = hidden_array(size)
+    assert len(hidden) == size
+    assert hidden[:3] == bytes((1, 1, 127))
+    content, at = uvarint(hidden, 3)
+    assert at + content == size
+
+
+@pytest.mark.parametrize(("key", "version"), VERSIONS)
+@given(st.integers(0, 2**32))
+def test_what_is_damaged_or_unknown_goes_on_byte_for_byte(key: int, version: int, seed: int) -> None:
+    chance = random.Random(seed)
+    content = chance.randbytes(chance.choice((4, 9, 40, 300)))
+    told = Told()
+    out = passed(key, version, sized(content), told, chance)
+    if not told.asked:
+        assert out == sized(content)
+    known = api(key)
+    assert known is not None
+    assert passed(key, known.versions.high + 1, sized(content), told) == sized(content)
+
+
+@pytest.mark.parametrize("version", range(5))
+def test_versions_that_cannot_be_rewritten_are_not_offered(version: int) -> None:
+    known = {key: found.versions.high for key in ADDRESSES if (found := api(key)) is not None}
+    offered = [{"api_key": key, "min_version": 0, "max_version": 99} for key in (*ADDRESSES, ApiKey.JOIN_GROUP, 1234)]
+    frame = frame_of(ApiKey.API_VERSIONS, version, {"api_keys": offered})
+    read = body_of(ApiKey.API_VERSIONS, version, passed(ApiKey.API_VERSIONS, version, frame, Told(), random.Random(1)))
+    assert {each["api_key"]: each["max_version"] for each in read["api_keys"]} == {  # type: ignore[attr-defined]
+        **known, ApiKey.JOIN_GROUP: 99, 1234: 99,
+    }  # fmt: skip
+
+
+def test_versions_of_a_broker_that_lacks_this_one_are_capped_too() -> None:
+    offered = [{"api_key": ApiKey.METADATA, "min_version": 0, "max_version": 99}]
+    frame = frame_of(ApiKey.API_VERSIONS, 0, {"error_code": 35, "api_keys": offered})
+    out = passed(ApiKey.API_VERSIONS, 4, frame, Told())
+    metadata = api(ApiKey.METADATA)
+    assert metadata is not None
+    assert body_of(ApiKey.API_VERSIONS, 0, out)["api_keys"] == [offered[0] | {"max_version": metadata.versions.high}]
