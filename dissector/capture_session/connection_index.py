@@ -5,8 +5,11 @@ Connections are numbered as `RowSpace` says: Kafka's own files come first, one e
 
 from collections.abc import Iterator, Mapping
 
+import numpy as np
+
 from dissector.capture_session.row_space import RowSpace
 from dissector.capture_session.stage_pipeline import StagePipeline
+from dissector.core.arrays import Int64
 from dissector.detection.decode_as import DecodeAs, End
 from dissector.exchange.connection_facts import ConnectionFacts
 from dissector.exchange.decoder import ExchangeDecoder
@@ -72,6 +75,11 @@ class ConnectionIndex:
         """The number of its first packet, from 0; 0 for a file."""
         at = self._rows.index_connection(connection)
         return self._table.first_packet(at) if at >= 0 else 0
+
+    def begins(self) -> Int64:
+        """The numbers of the first packets of all TCP connections, of any protocol, from 0: a row each, as
+        `index_connection` of `RowSpace` numbers them."""
+        return self._table.first_packets(np.arange(len(self._table)))
 
     def first_time_ns(self, connection: int) -> int | None:
         """The time of its first packet; None for a file."""

@@ -10,6 +10,7 @@ from typing import Final, NamedTuple
 
 from dissector.capture_session.tls_problems import TlsTally
 from dissector.capture_session.unreachable import Unreachable
+from dissector.core.arrays import Int64
 from dissector.core.batches import NEVER
 from dissector.core.finding import Finding, Severity
 from dissector.core.text import counted
@@ -92,6 +93,8 @@ class PartitionTally(NamedTuple):
     tally: CaptureTally
     oldest_pending: int = NEVER
     """The packet of the oldest request that may still cause observations, where the partition goes on."""
+    others: Int64 | None = None
+    """Numbers of the first packets of its TCP connections that have no row, ascending; None where it goes on."""
 
 
 def _ignored_packets(ignored: Counter[str]) -> list[Finding]:

@@ -34,14 +34,16 @@ UNREAD: Final = ("not-a-capture", "file-changed")
 
 
 def ingest(
-    captures: Sequence[str], out: str, cluster: Cluster, *, frames: bool, hashed: bool, show_secrets: bool,
-    decode_as: Sequence["DecodeAs"], follow: bool, idle: float | None, key_logs: Sequence[str] = (),
-    again: bool = False, skip_known: bool = False,
+    captures: Sequence[str], out: str, cluster: Cluster, *, frames: bool, bodies: bool, hashed: bool,
+    show_secrets: bool, decode_as: Sequence["DecodeAs"], follow: bool, idle: float | None,
+    key_logs: Sequence[str] = (), again: bool = False, skip_known: bool = False,
 ) -> int:  # fmt: skip
     """Convert captures, and folders of them, to tables in the folder `out`; return the exit code. Those that
     are in the tables are left as they are, unless they are to be ingested `again`. With `skip_known`, those of which
     other captures in the tables have everything are left out."""
     require_tables()
+    if frames and not bodies:
+        raise UsageError("--frames keeps bytes beside bodies: leave out --no-bodies")
     if follow:
         _check_follow(captures, out, cluster)
     elif idle is not None:
@@ -54,7 +56,7 @@ def ingest(
     def options() -> "WriteOptions":  # to import what they are of takes a while, in which Spark can start
         from dissector.pipeline.partition_rows import WriteOptions
 
-        return WriteOptions(frames, not hashed, show_secrets, bool(key_logs), tuple(decode_as))
+        return WriteOptions(frames, not hashed, show_secrets, bool(key_logs), tuple(decode_as), bodies)
 
     try:
         Storage(out)  # raises before anything is started

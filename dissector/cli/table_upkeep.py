@@ -89,6 +89,7 @@ def replace(folder: str, names: Sequence[str], key_logs: Sequence[str] = ()) -> 
     from dissector.cli.ingest import ingest
     from dissector.cli.options import THIS_MACHINE
     from dissector.pipeline.partition_rows import decode_as_in
+    from dissector.tables.snapshot import has_bodies
 
     options = {row["options"] for row in found}
     if len(options) > 1:
@@ -97,7 +98,7 @@ def replace(folder: str, names: Sequence[str], key_logs: Sequence[str] = ()) -> 
     if "keylog" in words and not key_logs:
         raise UsageError(f"{folder}: these captures were ingested with a key log, which is not kept: give --keylog")
     return ingest(
-        [row["path"] for row in found], folder, THIS_MACHINE, frames="frames" in words,
+        [row["path"] for row in found], folder, THIS_MACHINE, frames="frames" in words, bodies=has_bodies(found[0]),
         hashed="hash-records" in words, show_secrets="show-secrets" in words, decode_as=decode_as_in(words),
         follow=False, idle=None, key_logs=key_logs, again=True,
     )  # fmt: skip

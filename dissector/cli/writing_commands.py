@@ -241,6 +241,10 @@ def ingest(
     out: Annotated[str, typer.Option(metavar="DIR", help="Folder of the tables; an existing one is extended.")],
     cluster: Annotated[Cluster, "master", "remote", "conf"],
     frames: Annotated[bool, typer.Option("--frames", help="Also keep the bytes of requests and responses.")] = False,
+    no_bodies: Annotated[
+        bool,
+        typer.Option("--no-bodies", help="Keep no messages as JSON: the tables take less time and space."),
+    ] = False,
     hashed: Annotated[
         bool, typer.Option("--hash-records", help="Keep sizes and hashes of keys and values, not their bytes.")
     ] = False,
@@ -267,9 +271,9 @@ def ingest(
     from dissector.detection.decode_as import of_ports
 
     return run(
-        captures, out, replace(cluster, verbose=log.verbose), frames=frames, hashed=hashed,
-        show_secrets=options.show_secrets, decode_as=[*of_ports(options.ports), *options.choices], follow=follow,
-        idle=idle, key_logs=options.key_logs, skip_known=skip_known,
+        captures, out, replace(cluster, verbose=log.verbose), frames=frames, bodies=not no_bodies,
+        hashed=hashed, show_secrets=options.show_secrets, decode_as=[*of_ports(options.ports), *options.choices],
+        follow=follow, idle=idle, key_logs=options.key_logs, skip_known=skip_known,
     )  # fmt: skip
 
 

@@ -5,12 +5,14 @@ import pickle
 from collections import Counter
 from collections.abc import Iterable, Sequence
 
+import numpy as np
+
 from dissector.capture_session.tally import CaptureTally, PartitionTally
 from dissector.core.finding import Finding
 from dissector.core.version import version
 from dissector.exchange.to_json import finding_object
 from dissector.pipeline.file_scan import FileScan
-from dissector.pipeline.origins import Origin, merged_with
+from dissector.pipeline.origins import FileOrigins, Origin, merged_with
 from dissector.pipeline.partition_rows import WriteOptions
 from dissector.tables.data_files import DataFile
 from dissector.tables.delta_log import CAPTURES, append_facts, digests_of, put_captures, remove_facts
@@ -21,14 +23,20 @@ from dissector.tables.schemas import FACT_TABLES
 
 def commit(
     uri: str, files: Iterable[DataFile], scans: Sequence[FileScan], epoch: int, options: WriteOptions,
-    problems: Sequence[Finding], transaction: tuple[str, int] | None = None,
+    problems: Sequence[Finding], origins: FileOrigins, transaction: tuple[str, int] | None = None,
 ) -> None:  # fmt: skip
     """Commit data files and their captures, in place of what earlier ingests of the same captures wrote, or of others
     with the same contents. `problems` are those of all files together. A `transaction` makes the rows land once
     (`append_facts`)."""
+    files = list(files)
     crowded = append_facts(uri, (file for file in files if file.table in FACT_TABLES), transaction)
     merged = merged_with(scans)
-    mine = [_capture_row(scan, epoch, options, problems) | {"merged_with": merged[scan.path]} for scan in scans]
+    others = _other_connections(files, origins)
+    mine = [
+        _capture_row(scan, epoch, options, problems)
+        | {"merged_with": merged[scan.path], "other_connections": others.get(scan.digest)}
+        for scan in scans
+    ]
 
     def latest(captures: Sequence[Cells]) -> list[Cells]:
         later = {digest for each in captures if each["epoch"] >= epoch for digest in digests_of(each)}
@@ -58,6 +66,20 @@ def total_tally(files: Sequence[DataFile]) -> CaptureTally:
     tallies = partition_tallies(files)
     shuffled = [tally for partition in tallies for tally in partition.shuffled]
     return CaptureTally.merged(shuffled, [partition.tally for partition in tallies])
+
+
+def _other_connections(files: Sequence[DataFile], origins: FileOrigins) -> dict[str, list[int]]:
+    """Return by the digest of a capture, the first one of those that were merged, where the TCP connections begin that
+    have no row; nothing if a partition goes on, as its connections may get one."""
+    found = [tally.others for tally in partition_tallies(files)]
+    packets = np.sort(np.concatenate([np.zeros(0, np.int64), *(each for each in found if each is not None)]))
+    if not found or any(each is None for each in found):
+        return {}
+    firsts = np.array([origin.first for origin in origins.ranges], np.int64)
+    pieces = np.split(packets, np.searchsorted(packets, firsts[1:]))
+    return {
+        origin.digest: (piece - origin.first + 1).tolist() for origin, piece in zip(origins.ranges, pieces, strict=True)
+    }
 
 
 def is_current(capture: Cells, options: WriteOptions) -> bool:

@@ -64,7 +64,7 @@ class _Job(IngestJob):
             files = list(write_rows(self._reported(self._rows()), self._output))
         self.problems = self._secrets.problems(total_tally(files), self._scans)
         check_unchanged(self.problems)
-        commit(self._storage.uri, files, self._scans, self._output.epoch, self._options, self.problems)
+        commit(self._storage.uri, files, self._scans, self._output.epoch, self._options, self.problems, self._origins)
         return rows_by_table(files)
 
     def _reported(self, made: Iterable[TableRow]) -> Iterator[TableRow]:

@@ -113,7 +113,9 @@ class IngestRun(IngestJob):
             files += self._write_findings(files)
         counts = rows_by_table(files)
         with stage(self._spark, f"committing {counted(counts['exchanges'], 'row')}", self._report):
-            commit(self._storage.uri, files, self._scans, self._output.epoch, self._options, self.problems)
+            commit(
+                self._storage.uri, files, self._scans, self._output.epoch, self._options, self.problems, self._origins
+            )
         return counts
 
     def _default_parts(self) -> int:

@@ -74,7 +74,10 @@ class MicroBatchRun(IngestJob):
         check_unchanged(self.problems)
         files += self._findings(files)
         transaction = f"{FOLLOWER}-{self._output.epoch}", self.state.batch
-        commit(self._storage.uri, files, self._scans, self._output.epoch, self._options, self.problems, transaction)
+        commit(
+            self._storage.uri, files, self._scans, self._output.epoch, self._options, self.problems, self._origins,
+            transaction,
+        )  # fmt: skip
         write_state(self._state_folder, self.state)
         shutil.rmtree(self._before, ignore_errors=True)
         self._storage.remove(self._output.folder)

@@ -194,6 +194,11 @@ class ConnectionNames:
             self._new.append(connection)
         return name
 
+    def of_others(self) -> Int64:
+        """Return the first packets of the TCP connections that have no name, ascending."""
+        named = [self._capture.connections.first_packet(connection) for connection in self._names]
+        return np.setdiff1d(self._capture.connections.begins(), np.array(named, np.int64))
+
     def take_new(self) -> list[int]:
         """Take the connections that were named since the last call."""
         new, self._new = self._new, []

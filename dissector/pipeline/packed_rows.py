@@ -45,13 +45,16 @@ class Made(NamedTuple):
 
 class WholeRowBuilder:
     """Builds the rows of the exchanges of one partition; `keeps_records` says whether contents of records are kept, or
-    their digests."""
+    their digests, and `keeps_bodies` whether bodies are."""
 
-    def __init__(self, capture: Capture, origins: Origins, names: ConnectionNames, *, keeps_records: bool) -> None:
+    def __init__(
+        self, capture: Capture, origins: Origins, names: ConnectionNames, *, keeps_records: bool, keeps_bodies: bool
+    ) -> None:
         self._capture = capture
         self._origins = origins
         self._names = names
         self._keeps_records = keeps_records
+        self._keeps_bodies = keeps_bodies
 
     def rows(self, rows: Int64) -> Iterator[Made]:
         """Yield the rows of those exchanges in some rows of the capture that need no careful look, some at a time."""
@@ -72,7 +75,9 @@ class WholeRowBuilder:
     ) -> Made:  # fmt: skip
         """Return the rows of the exchanges that are known."""
         exchanges = self._exchanges(whole, where, info)
-        tables: list[tuple[str, Columns]] = [("exchanges", exchanges), ("bodies", self._bodies(whole, where))]
+        tables = [("exchanges", exchanges)]
+        if self._keeps_bodies:
+            tables.append(("bodies", self._bodies(whole, where)))
         found: list[TableRow] = [(name, pa.table(_kept(columns, is_known))) for name, columns in tables]
         findings = [each for each in _findings(whole) if is_known[each[0]]]
         if findings:

@@ -34,6 +34,7 @@ from dissector.pipeline.request_columns import number_cells
 from dissector.protocol.schema.errors import error_name
 from dissector.tables.data_files import TALLIES
 from dissector.tables.row_batches import Cells, TableRow
+from dissector.tables.schemas import NO_BODIES, OF_MESSAGES
 from dissector.tls.session import TlsSession
 from dissector.transport.partitions import Partition
 
@@ -63,12 +64,15 @@ class WriteOptions(NamedTuple):
     """What key logs decrypt."""
     decode_as: tuple[DecodeAs, ...] = ()
     """What connections are, whatever their bytes look like."""
+    bodies: bool = True
+    """Requests and responses as JSON."""
 
     @property
     def words(self) -> str:
         """The options in which it differs from the default, as the command names them."""
         named = (
             ("frames", self.frames),
+            (NO_BODIES, not self.bodies),
             ("hash-records", not self.records),
             ("show-secrets", self.secrets),
             ("keylog", self.key_logs),
@@ -99,7 +103,7 @@ class RowBuilder:
         self._capture = capture
         self._origins = origins
         self._options = options
-        self._names = ConnectionNames(capture, self._origins)
+        self.names = ConnectionNames(capture, self._origins)
         self._software = lru_cache(maxsize=1 << 12)(capture.connections.software)
         """Safe to cache: the partition is read completely before the first row is built."""
 
@@ -111,8 +115,10 @@ class RowBuilder:
         """Yield the table and the row of everything in some rows of the capture, ascending."""
         is_left = np.ones(len(chosen), np.bool_)
         if not self._options.frames:
-            keeps_records = self._options.records
-            builder = WholeRowBuilder(self._capture, self._origins, self._names, keeps_records=keeps_records)
+            builder = WholeRowBuilder(
+                self._capture, self._origins, self.names, keeps_records=self._options.records,
+                keeps_bodies=self._options.bodies,
+            )  # fmt: skip
             for made in builder.rows(chosen):
                 is_left[np.searchsorted(chosen, made.rows)] = False
                 yield from self._connections()
@@ -139,7 +145,7 @@ class RowBuilder:
         key = place.keys | {"start": begin[1]}
         where = key | {"time_ns": row.time_ns, "connection": None, "client": None, "server": None}
         if not exchange.is_stored:
-            where |= {"connection": self._names.of(row.connection), "client": row.client, "server": row.server}
+            where |= {"connection": self.names.of(row.connection), "client": row.client, "server": row.server}
             yield from self._connections()
         batches: list[CarriedRecords] = []
         to_object = messages_object if row.kind == "exchange" else exchange_object
@@ -147,9 +153,13 @@ class RowBuilder:
         yield "exchanges", self._exchange(where, exchange) | {
             "merged_packet": place.merged_packet, "expected_response": expected_response,
         } | number_cells(content if row.kind == "exchange" else {})  # fmt: skip
-        cells, lost = self._body(key, exchange, content)
-        yield "bodies", cells
-        for nth, finding in enumerate((*(exchange.findings if row.severity else ()), *lost)):
+        lost: list[Finding] = []
+        if self._options.bodies:
+            cells, lost = self._body(key, exchange, content)
+            yield "bodies", cells
+        of_row = exchange.row_findings if row.severity else []
+        of_messages = exchange.findings[len(of_row) :] if row.severity else []
+        for nth, finding in (*enumerate(of_row), *enumerate((*of_messages, *lost), OF_MESSAGES)):
             yield "findings", key | finding_object(finding) | {"nth": nth, "replaces": None}
         if row.kind in ("gap", "unparsed"):
             for span in capture.frames.spans(number)[:1]:
@@ -215,7 +225,7 @@ class RowBuilder:
 
     def _connections(self) -> Iterator[TableRow]:
         """Yield the rows of the connections that are new."""
-        for connection in self._names.take_new():
+        for connection in self.names.take_new():
             yield "connections", self._connection_row(connection)
 
     def _connection_row(self, connection: int) -> Cells:
@@ -225,7 +235,7 @@ class RowBuilder:
         software, closed = capture.connections.software(connection), capture.connections.closed(connection)
         offered = capture.connections.advertised_versions(connection)
         return {
-            **place.keys, "merged_packet": place.merged_packet, "connection": self._names.of(connection),
+            **place.keys, "merged_packet": place.merged_packet, "connection": self.names.of(connection),
             "client": client, "server": server, "begin_ns": capture.connections.first_time_ns(connection),
             "end_ns": capture.connections.last_time_ns(connection), "opened": capture.connections.is_opened(connection),
             "closed_ns": closed[0] if closed else None,
@@ -302,9 +312,10 @@ def rows_with(
         capture.connections.merge_shared_state(shared_state(capture))
         for _ in capture.findings.examine(part=True, step=EXAMINED_TOGETHER):
             yield from (row_of(each, sources) for each in capture.findings.take_observations())
-        yield from RowBuilder(capture, Origins(origins, sources), options).rows()
-        tally = pickle.dumps(PartitionTally(routing_tallies, capture.pipeline.tally))
-        yield TALLIES, {"tally": tally}
+        builder = RowBuilder(capture, Origins(origins, sources), options)
+        yield from builder.rows()
+        tally = PartitionTally(routing_tallies, capture.pipeline.tally, others=builder.names.of_others())
+        yield TALLIES, {"tally": pickle.dumps(tally)}
 
 
 def rows_of_kafka_file(path: str, origin: Origin, options: WriteOptions) -> Iterator[TableRow]:

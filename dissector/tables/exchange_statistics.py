@@ -237,6 +237,7 @@ def _add_advertised_versions(tables: Tables, result: Statistics) -> None:
 
 def _add_bodies(tables: Tables, result: Statistics) -> None:
     """Add what is in bodies: topics and partitions, and the bytes of fields, of a sample."""
+    tables.require_bodies()
     define_topic_rows(tables.database)
     tables.database.define("whole_topics", "SELECT * FROM topic_rows WHERE topic_partition IS NULL")
     tables.database.define("partition_rows", "SELECT * FROM topic_rows WHERE topic_partition IS NOT NULL")

@@ -2,7 +2,8 @@
 
 Invariants:
   * all that is read is of one moment (`snapshot`), and of captures that are in `captures`;
-  * rows are numbered as in one capture of all captures, in the order of time; connections are those of Kafka only;
+  * rows and connections are numbered as in one capture of all captures, in the order of time: connections among all TCP
+    connections, unless the capture was followed;
   * bodies are read of the rows that are asked for, `MOST_FRAME_BYTES` of frames at a time.
 """
 
@@ -14,13 +15,15 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 import pyarrow as pa
 
+from dissector.capture.errors import CaptureError
 from dissector.core.grouping import cuts
+from dissector.core.text import clean
 from dissector.exchange.model import Exchange
 from dissector.tables.database import Database, booleans, numbers
 from dissector.tables.file_systems import normal_uri
 from dissector.tables.row_to_exchange import TLS_COLUMNS, exchange_of_row
-from dissector.tables.schemas import BY_NAME, FACT_TABLES, ROW_KEY
-from dissector.tables.snapshot import Snapshot
+from dissector.tables.schemas import BY_NAME, FACT_TABLES, NO_BODIES, OF_MESSAGES, ROW_KEY
+from dissector.tables.snapshot import Snapshot, has_bodies
 from dissector.tables.sql import EVERY_ROW, PushedFilter, same, text, where
 from dissector.tables.views import ALL_FINDINGS, FINDINGS, IS_LIVE, current_findings
 
@@ -33,8 +36,6 @@ MOST_FRAME_BYTES: Final = 8 << 20
 """Bytes of the frames of rows whose bodies are read together, unless one row has more."""
 _ROWS_TOGETHER: Final = 1 << 10
 """Rows that become Python objects together."""
-LATER: Final = 1 << 30
-"""The place of a finding without one: behind the others of its row."""
 _ORDER: Final = ("log", "capture", "hex", "unread")
 _KEY: Final = ", ".join(ROW_KEY)
 BODIES: Final = ("request", "response", "rest", "request_bytes", "response_bytes")
@@ -74,8 +75,18 @@ class Tables:
             view = ALL_FINDINGS if name == FINDINGS else name
             database.define(view, f"SELECT * FROM {name}_files WHERE {IS_LIVE.format(live='live')}")
         database.define(FINDINGS, current_findings())
-        connections = self._numbered("connections", "coalesce(merged_packet, packet)", "conn")
-        database.define("numbered_connections", connections)
+        self._define_numbered_connections()
+
+    def _define_numbered_connections(self) -> None:
+        """Define the view of connections with their numbers: those without a row count, too."""
+        others = [(row["capture"], packet) for row in self._seen.captures for packet in row["other_connections"] or ()]
+        self.database.define_rows("other_connections", _OTHERS, others)
+        self.database.define("all_connections", (
+            "SELECT * FROM connections UNION ALL BY NAME SELECT * FROM other_connections" if others
+            else "SELECT * FROM connections"
+        ))  # fmt: skip
+        numbered = self._numbered("all_connections", "coalesce(merged_packet, packet)", "conn")
+        self.database.define("numbered_connections", f"SELECT * FROM ({numbered}) WHERE connection IS NOT NULL")
 
     def _define_live(self) -> None:
         """Define the view of captures that count: `file` is the number of one of Kafka's own files, which counts as a
@@ -104,6 +115,16 @@ class Tables:
         first digits of its digest."""
         named = [each.capture for each in self._files if has_name(each.path, each.digest, name)]
         return [Tables(self.database, self._seen, capture) for capture in named]
+
+    def require_bodies(self) -> None:
+        """Raise `CaptureError` if a capture has no rows in `bodies`."""
+        wanted = (row for row in self._seen.captures if self._only in (None, row["capture"]))
+        without = sorted(clean(row["path"]) for row in wanted if not has_bodies(row))
+        if without:
+            more = f" and {len(without) - 1:,} more" if without[1:] else ""
+            raise CaptureError(
+                f"{without[0]}{more}: ingested with --{NO_BODIES}, and this needs bodies: ingest again without it"
+            )
 
     @property
     def start_ns(self) -> int:
@@ -144,6 +165,8 @@ class Tables:
         sql = "SELECT * EXCLUDE (day, time) FROM exchanges"
         if self._only is not None:
             sql += f" WHERE capture = {text(self._only)}"
+        if pushed.uses_bodies:
+            self.require_bodies()
         is_early = not (pushed.uses_numbers or pushed.uses_findings)
         if is_early:
             sql = _fitting(sql, pushed)
@@ -162,7 +185,7 @@ class Tables:
     def _with_findings(sql: str) -> str:
         """Add the findings about rows, in order."""
         found = "struct_pack(code := code, severity := severity, path := path, message := message)"
-        order = f"coalesce(nth, {LATER}), code, severity, path, message"
+        order = f"coalesce(nth, {OF_MESSAGES - 1}), code, severity, path, message"
         findings = f"SELECT {_KEY}, list({found} ORDER BY {order}) AS findings FROM findings GROUP BY {_KEY}"
         return f"SELECT e.*, f.findings FROM ({sql}) e LEFT JOIN ({findings}) f ON {same('e', 'f')}"
 
@@ -229,6 +252,7 @@ class Tables:
 
     def with_bodies(self, part: pa.Table, columns: str, made: str = "SELECT * FROM ({})") -> Iterator[pa.RecordBatch]:
         """Return columns of the rows `e` of a part and of their bodies `b`, in order; or what a query makes of them."""
+        self.require_bodies()
         if not len(part):
             return iter(())
         packets = part["packet"].to_pylist()
@@ -265,6 +289,7 @@ def _fitting(sql: str, pushed: PushedFilter) -> str:
 
 _TLS: Final = ", ".join(f"c.{name}" for name in TLS_COLUMNS)
 _BEFORE: Final = {"capture": "VARCHAR", "merged": "VARCHAR", "before": "BIGINT"}
+_OTHERS: Final = {"capture": "VARCHAR", "merged_packet": "BIGINT"}
 _LIVE: Final = {"capture": "VARCHAR", "epoch": "BIGINT", "path": "VARCHAR", "file": "BIGINT", "files": "BIGINT"}
 
 

@@ -53,6 +53,10 @@ _FROM: Final = (
 _MERGED: Final = _C(
     "merged_packet", "BIGINT", "number of that packet, from 1, among those of all captures with the same `merged_with`"
 )
+NO_BODIES: Final = "no-bodies"
+"""The word in `options` of captures that have no rows in `bodies`."""
+OF_MESSAGES: Final = 1 << 16
+"""The place in its row of the first finding about a message."""
 _FINDING: Final = "STRUCT<code: STRING, severity: STRING, path: STRING, message: STRING>"
 TABLES: Final = (
     TableSchema("captures", "One row per file: a capture, one of Kafka's own files, or a file that could not be read", (
@@ -71,12 +75,16 @@ TABLES: Final = (
         _C("merged_with", "STRING", "the first capture of those that were ingested with it and overlap in time with it;"
            " itself if there are none"),
         _C("version", "STRING", "version of kdissect that ingested it"),
-        _C("options", "STRING", "how it was ingested: frames, hash-records, show-secrets, keylog, decode-as"
-           " tcp.port==19092,kafka; empty for none of them"),
+        _C("options", "STRING", f"how it was ingested: frames, {NO_BODIES}, hash-records, show-secrets, keylog,"
+           " decode-as tcp.port==19092,kafka; empty for none of them"),
         _C("problems", f"ARRAY<{_FINDING}>", "problems of this file, and of all files that its run read together"),
         _C("contents", "STRING", "digest of all packets (times, lengths, link types, bytes) and of TLS secrets in the"
            " file, or of the bytes of a log: the same in all formats, compressed or not; null if there are none, if"
            " times are made up, and in rows of versions without it"),
+        _C("other_connections", "ARRAY<BIGINT>", "TCP connections without a row in `connections`, as nothing in them is"
+           " Kafka's: number of the first packet of each, from 1, among those of all captures with the same"
+           " `merged_with`, whose first one has them all; null of a ring that is followed, and in rows of versions"
+           " without it"),
     )),
     TableSchema("connections", "One row per TCP connection of Kafka", (
         _C("connection", "STRING", "as in the other tables"),
@@ -140,7 +148,8 @@ TABLES: Final = (
         _C("response_packet", "BIGINT", "number of the packet with the first byte of the response, from 1, in its"
            " capture"),
     )),
-    TableSchema("bodies", "One row per row of `exchanges`, with its contents", (
+    TableSchema("bodies", "One row per row of `exchanges`, with its contents; none of captures"
+                " that were ingested with `--no-bodies`", (
         *_WHERE,
         _C("request", "STRING", "the request as JSON: time_ns, size, header, body, as in `show --format json`; fields"
            " with users' records have their bytes, and of batches size, count, codec: the records are rows of"
@@ -266,8 +275,8 @@ TABLES: Final = (
     )),
     TableSchema("findings", "One row per finding about a row of `exchanges`", (
         *_WHERE,
-        _C("nth", "INT", "its place among the findings of the row, from 0; null if later messages were needed to see"
-           " it"),
+        _C("nth", "INT", "its place among the findings of the row: those of the exchange from 0, those of its messages"
+           f" from {OF_MESSAGES:,}; null, between the two, if later messages were needed to see it"),
         _C("code", "STRING", "code of the finding: see `kdissect explain CODE`"),
         _C("severity", "STRING", "note, warning or error"),
         _C("path", "STRING", "path of the field that it points to"),

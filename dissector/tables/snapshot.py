@@ -14,7 +14,7 @@ from dissector.tables.delta_log import CAPTURES, captures_in, delta_table, file_
 from dissector.tables.evolution import whole_schema
 from dissector.tables.file_systems import normal_uri
 from dissector.tables.retries import tries
-from dissector.tables.schemas import BY_NAME, FACT_TABLES, TableSchema
+from dissector.tables.schemas import BY_NAME, FACT_TABLES, NO_BODIES, TableSchema
 
 
 class Snapshot(NamedTuple):
@@ -26,6 +26,11 @@ class Snapshot(NamedTuple):
     """URIs of the files of each table, without escapes."""
     schemas: Mapping[str, TableSchema]
     """The columns of each table, with those of users."""
+
+
+def has_bodies(capture: Mapping[str, Any]) -> bool:
+    """Whether a capture, a row of `captures`, has rows in `bodies`."""
+    return NO_BODIES not in capture["options"].split(", ")
 
 
 def snapshot(uri: str) -> Snapshot | None:

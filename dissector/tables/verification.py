@@ -16,7 +16,7 @@ from dissector.tables.database import Database
 from dissector.tables.delta_log import add_actions, delta_table, size_problem
 from dissector.tables.file_systems import normal_uri, opened
 from dissector.tables.schemas import BY_NAME, FACT_TABLES
-from dissector.tables.snapshot import Snapshot
+from dissector.tables.snapshot import Snapshot, has_bodies
 
 _KEY: Final = "capture, epoch, packet, start"
 _OF_EXCHANGES: Final = ("records", "findings", "gaps")
@@ -32,8 +32,8 @@ def problems(uri: str, seen: Snapshot) -> Iterator[str]:
 
 
 def _problems(uri: str, seen: Snapshot, database: Database) -> Iterator[str]:
-    live = [(row["capture"], row["epoch"]) for row in seen.captures]
-    database.define_rows("live", {"capture": "VARCHAR", "epoch": "BIGINT"}, live)
+    live = [(row["capture"], row["epoch"], has_bodies(row)) for row in seen.captures]
+    database.define_rows("live", {"capture": "VARCHAR", "epoch": "BIGINT", "has_bodies": "BOOLEAN"}, live)
     for name in FACT_TABLES:
         table = delta_table(uri, name)
         readable: list[str] = []
@@ -76,7 +76,8 @@ def _unmatched(database: Database) -> Iterator[str]:
     exchanges, bodies = (f"(SELECT {_KEY} FROM {name} {_LIVE})" for name in ("exchanges", "bodies"))
     if twice := _count(database, f"(SELECT 1 FROM {exchanges} GROUP BY {_KEY} HAVING count(*) > 1)"):
         yield f"exchanges: {counted(twice, 'row')} more than once"
-    if _count(database, f"({exchanges} EXCEPT ALL {bodies})") or _count(database, f"({bodies} EXCEPT ALL {exchanges})"):
+    with_bodies = f"(SELECT {_KEY} FROM exchanges JOIN live USING (capture, epoch) WHERE has_bodies)"
+    if any(_count(database, f"({a} EXCEPT ALL {b})") for a, b in ((with_bodies, bodies), (bodies, with_bodies))):
         yield "bodies: not one for each row of exchanges"
     for name in _OF_EXCHANGES:
         if lost := _count(database, f"{name} {_LIVE} ANTI JOIN {exchanges} AS exchanges USING ({_KEY})"):
