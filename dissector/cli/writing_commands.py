@@ -243,7 +243,7 @@ def ingest(
     frames: Annotated[bool, typer.Option("--frames", help="Also keep the bytes of requests and responses.")] = False,
     no_bodies: Annotated[
         bool,
-        typer.Option("--no-bodies", help="Keep no messages as JSON: the tables take less time and space."),
+        typer.Option("--no-bodies", help="Keep no messages as JSON: the tables take about half the space."),
     ] = False,
     hashed: Annotated[
         bool, typer.Option("--hash-records", help="Keep sizes and hashes of keys and values, not their bytes.")
