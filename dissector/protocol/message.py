@@ -305,17 +305,18 @@ def trace(
     bounds: limits.Limits = limits.DEFAULT,
     *,
     tracer_type: type[Tracer] = Tracer,
+    record_tracer: type[RecordTracer] = RecordTracer,
 ) -> Traced:
     """Decode a frame into a tree, with the contents of its bytes fields.
 
     The leaves tile `data`. Bytes from `end` on follow a gap and are not read. A message that is damaged can be read for
-    its values alone, by `SparseTracer`.
+    its values alone, by `SparseTracer`; records can be left unread, by `OpaqueRecords`.
     """
     stop = _stop(data, layout, end)
     sources = [ByteSource(0, "frame", data)]
     root = Node("frame", "", "STRUCT", 0, len(data))
     root.findings += layout.findings
-    records = RecordTracer(sources, frame_budget(bounds))
+    records = record_tracer(sources, frame_budget(bounds))
     tracer = tracer_type(data, 0, stop, records, frame_end=0 if layout.masked_from is None else len(data))
     try:
         if layout.token:
