@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Final, NamedTuple
 
+from dissector.analysis.diff.captured_span import BOTH_WHOLE, Sights, may_be_equal
 from dissector.analysis.diff.compared_values import COUNTED_KINDS, POSITION, SESSION, ComparedValue, EntityName
 from dissector.analysis.diff.formatting import format_path, format_value, format_values
 from dissector.analysis.diff.key_profile import KeyProfile
@@ -106,13 +107,15 @@ class _SideFields:
     versions: frozenset[int]
 
 
-def compare_fields(api: str, a: KeyProfile, b: KeyProfile, names: NameMatching) -> Iterator[KeyDifference]:
-    """Yield the differences between the fields of both sides under one key."""
+def compare_fields(
+    api: str, a: KeyProfile, b: KeyProfile, names: NameMatching, both: Sights = BOTH_WHOLE
+) -> Iterator[KeyDifference]:
+    """Yield the differences between the fields of both sides under one key, but for what a side may have missed."""
     for part in ("request", "response"):
         body = f"{api}{part.capitalize()}"
         sides = [_side_fields(body, part, profile, names, side) for side, profile in enumerate((a, b))]
         if all(side.fields or _has_no_fields(body, side.versions) for side in sides):
-            found = _PartComparison(part, body, sides[0], sides[1], names).differences()
+            found = _PartComparison(part, body, sides[0], sides[1], names, both).differences()
             yield from _merge_array_elements(_merge_replaced_fields(found))
 
 
@@ -134,11 +137,12 @@ def _side_fields(body: str, part: str, profile: KeyProfile, names: NameMatching,
 class _PartComparison:
     """Compares the requests or the responses of one key."""
 
-    def __init__(self, part: str, body: str, a: _SideFields, b: _SideFields, names: NameMatching) -> None:
+    def __init__(self, part: str, body: str, a: _SideFields, b: _SideFields, names: NameMatching, both: Sights) -> None:
         self._part = part
         self._body = body
         self._sides = (a, b)
         self._names = names
+        self._sights = both
         self._reported: set[LeafPath] = set()
 
     def differences(self) -> list[KeyDifference]:
@@ -156,6 +160,8 @@ class _PartComparison:
     def _compare_values(self, path: LeafPath, a: FieldOnSide, b: FieldOnSide) -> Iterator[KeyDifference]:
         values_a, values_b = frozenset(a.values), frozenset(b.values)
         if values_a == values_b or (len(values_a) > MAX_COMPARED_VALUES and len(values_b) > MAX_COMPARED_VALUES):
+            return
+        if any(each.is_partial for each in self._sights) and may_be_equal(values_a, values_b, self._sights):
             return
         if path[-1] in ABOUT_LIMITS and _are_of_equal_times(values_a, values_b):
             return
@@ -218,6 +224,8 @@ class _PartComparison:
             reason = DiffReason.VERSION
             explanation = f"{schema.snake_name} {_version_range(_all_versions(self._body, own_path, schema))}"
         else:
+            if self._sights[1 - side].is_partial:
+                return
             reason, explanation = DiffReason.ONE_SIDE, ""
         self._reported.add(start)
         step = path[depth - 1]
