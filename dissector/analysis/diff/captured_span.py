@@ -58,7 +58,8 @@ class Sight(NamedTuple):
 
     begins_late: bool
     ends_early: bool
-    """Before its connections are closed; or before the other side ends, if that is not known of either."""
+    """Before its connections are closed, while the other side may go on: of two that begin with their connections and
+    do not have their ends, the longer one has all that the other has."""
     is_open: bool
     """Whether some connections are not closed at the end."""
 
@@ -100,8 +101,8 @@ def sights(a: CapturedSpan, b: CapturedSpan) -> Sights:
     """Return what each of two sides could see of the other."""
 
     def of(mine: CapturedSpan, other: CapturedSpan) -> Sight:
-        is_shorter = not other.open_at_end or mine.duration_ns < other.duration_ns
-        return Sight(bool(mine.begun_before), bool(mine.open_at_end) and is_shorter, bool(mine.open_at_end))
+        goes_on = not other.open_at_end or bool(other.begun_before) or mine.duration_ns < other.duration_ns
+        return Sight(bool(mine.begun_before), bool(mine.open_at_end) and goes_on, bool(mine.open_at_end))
 
     return of(a, b), of(b, a)
 
@@ -129,6 +130,20 @@ def _is_phase(times_ns: Int64, of_side_ns: tuple[int, int], duration_ns: int) ->
         return True
     longest_ns = int(np.diff(np.concatenate(([of_side_ns[0]], np.sort(times_ns), [of_side_ns[1]]))).max())
     return SLACK * longest_ns >= duration_ns
+
+
+def may_lack(api: str, span: CapturedSpan) -> bool:
+    """Return whether a capture may lack the requests of an API that its client sends."""
+    is_ending = bool(span.open_at_end) and api in ENDINGS
+    is_beginning = bool(span.begun_before) and (api not in REPEATED_APIS or api in REPEATED_AT_START)
+    return is_ending or is_beginning or (bool(lacking(span)) and span.duration_ns < MIN_STEADY_NS)
+
+
+def lacking(span: CapturedSpan) -> str:
+    """Say what of its connections a capture does not have; empty if it has all from start to end."""
+    parts = (("beginning", span.begun_before), ("end", span.open_at_end))
+    words = " and ".join(f"the {what} of {n:,}" for what, n in parts if n)
+    return f"{words} of {counted(span.connections, 'connection')}" if words else ""
 
 
 def may_be_equal(a: Collection[Value], b: Collection[Value], both: Sights) -> bool:

@@ -66,6 +66,10 @@ COMES_WITH_TIME: Final[dict[tuple[str, str], frozenset[ComparedValue]]] = {
     ),
 }  # fmt: skip
 """By body and path: values that a field can have later, and not at first."""
+FILLED: Final[frozenset[ComparedValue]] = frozenset((EMPTY, NOT_EMPTY))
+"""Whether an array has elements: of a fetch session that goes on it mostly has none."""
+TOPIC_UUID: Final = "uuid"
+"""The kind of the name of a topic of which only the id is known."""
 EMPTY_VALUES: Final[frozenset[ComparedValue]] = frozenset((None, "", EMPTY))
 """What a broker responds for "nothing": which of them depends on the version."""
 
@@ -143,6 +147,7 @@ class _PartComparison:
         self._sides = (a, b)
         self._names = names
         self._sights = both
+        self._is_partial = any(each.is_partial for each in both)
         self._reported: set[LeafPath] = set()
 
     def differences(self) -> list[KeyDifference]:
@@ -161,7 +166,7 @@ class _PartComparison:
         values_a, values_b = frozenset(a.values), frozenset(b.values)
         if values_a == values_b or (len(values_a) > MAX_COMPARED_VALUES and len(values_b) > MAX_COMPARED_VALUES):
             return
-        if any(each.is_partial for each in self._sights) and may_be_equal(values_a, values_b, self._sights):
+        if self._is_partial and (values_a ^ values_b <= FILLED or may_be_equal(values_a, values_b, self._sights)):
             return
         if path[-1] in ABOUT_LIMITS and _are_of_equal_times(values_a, values_b):
             return
@@ -224,7 +229,7 @@ class _PartComparison:
             reason = DiffReason.VERSION
             explanation = f"{schema.snake_name} {_version_range(_all_versions(self._body, own_path, schema))}"
         else:
-            if self._sights[1 - side].is_partial:
+            if self._sights[1 - side].is_partial or (self._sights[side].begins_late and _is_unnamed(path[depth - 1])):
                 return
             reason, explanation = DiffReason.ONE_SIDE, ""
         self._reported.add(start)
@@ -278,6 +283,12 @@ def _is_one_of_many(step: PathStep, array: Counter[ComparedValue]) -> bool:
     compared."""
     value = step.value if isinstance(step, ElementLabel) else None
     return isinstance(value, EntityName) and value.kind in COUNTED_KINDS and NOT_EMPTY in array
+
+
+def _is_unnamed(step: PathStep) -> bool:
+    """Return whether a step is to a topic whose id nobody named: Metadata does, before a late capture begins."""
+    value = step.value if isinstance(step, ElementLabel) else None
+    return isinstance(value, EntityName) and value.kind == TOPIC_UUID
 
 
 def _is_share(body: str, path: LeafPath) -> bool:
