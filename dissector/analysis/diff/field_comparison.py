@@ -32,7 +32,7 @@ from dissector.analysis.diff.message_leaves import (
     time_set,
 )
 from dissector.analysis.diff.moved_fields import canonical_path, other_paths
-from dissector.analysis.diff.name_matching import NameMatching
+from dissector.analysis.diff.name_matching import GENERATED_KINDS, NameMatching
 from dissector.analysis.diff.name_uses import is_partition_label
 from dissector.analysis.diff.result import DiffReason
 from dissector.protocol.schema.loader import message
@@ -68,6 +68,8 @@ COMES_WITH_TIME: Final[dict[tuple[str, str], frozenset[ComparedValue]]] = {
 """By body and path: values that a field can have later, and not at first."""
 FILLED: Final[frozenset[ComparedValue]] = frozenset((EMPTY, NOT_EMPTY))
 """Whether an array has elements: of a fetch session that goes on it mostly has none."""
+SEVERAL: Final = 3
+"""Fewer requests of a late capture do not show what its clients always do."""
 TOPIC_UUID: Final = "uuid"
 """The kind of the name of a topic of which only the id is known."""
 EMPTY_VALUES: Final[frozenset[ComparedValue]] = frozenset((None, "", EMPTY))
@@ -166,7 +168,7 @@ class _PartComparison:
         values_a, values_b = frozenset(a.values), frozenset(b.values)
         if values_a == values_b or (len(values_a) > MAX_COMPARED_VALUES and len(values_b) > MAX_COMPARED_VALUES):
             return
-        if self._is_partial and (values_a ^ values_b <= FILLED or may_be_equal(values_a, values_b, self._sights)):
+        if self._is_partial and self._may_be_equal(a.values, b.values):
             return
         if path[-1] in ABOUT_LIMITS and _are_of_equal_times(values_a, values_b):
             return
@@ -195,6 +197,16 @@ class _PartComparison:
             self._text(path, field, side, other.values) for side, (field, other) in enumerate(((a, b), (b, a)))
         )
         yield self._difference(path, reason, text_a, text_b, explanation, a, b)
+
+    def _may_be_equal(self, a: Counter[ComparedValue], b: Counter[ComparedValue]) -> bool:
+        """Return whether two sides may have the same values, were both captured whole. Generated names are matched by
+        their use, of which a part is missing; and a few requests of a late capture show one of several clients."""
+        others = a.keys() ^ b.keys()
+        if others <= FILLED or all(isinstance(each, EntityName) and each.kind in GENERATED_KINDS for each in others):
+            return True
+        if all(each.is_partial for each in self._sights) and any(each.begins_late for each in self._sights):
+            return min(a.total(), b.total()) < SEVERAL or may_be_equal(a, b, self._sights)
+        return may_be_equal(a, b, self._sights)
 
     def _one_side_has_null(self, field: Field) -> bool:
         """Return whether a field is nullable in the versions of exactly one side."""
@@ -229,7 +241,9 @@ class _PartComparison:
             reason = DiffReason.VERSION
             explanation = f"{schema.snake_name} {_version_range(_all_versions(self._body, own_path, schema))}"
         else:
-            if self._sights[1 - side].is_partial or (self._sights[side].begins_late and _is_unnamed(path[depth - 1])):
+            if self._sights[1 - side].is_partial or (self._is_partial and is_partition_label(path, depth - 1)):
+                return
+            if self._sights[side].begins_late and _is_unnamed(path[depth - 1]):
                 return
             reason, explanation = DiffReason.ONE_SIDE, ""
         self._reported.add(start)

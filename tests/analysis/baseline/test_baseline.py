@@ -197,7 +197,7 @@ def test_a_text_may_have_any_number_of_dots(quoted: str) -> None:
         ("[setings]", r"\[setings\]: a baseline has the tables"),
         ("settings = 3", "settings is no table"),
         ("[settings]\nacks = 1", "settings: 'acks' wants a text"),
-        ("[settings]\nakcs = '1'", "settings: 'akcs' is none of topic ids in requests, "),
+        ("[settings]\nakcs = '1'", "settings: 'akcs' is none of APIs without responses, "),
         ('[times]\n"retry back-off (ms)" = "1"', "wants a whole number"),
         ("[times]\nretry = 1", "times: 'retry' is none of"),
         (f"{'a.' * 100}a = 1", r"\[a\]: a baseline has the tables"),
