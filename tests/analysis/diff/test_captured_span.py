@@ -25,7 +25,11 @@ from dissector.analysis.rendering import render_text
 from tests.analysis.diff.cutting import TENTHS, cut, recording
 from tests.analysis.diff.editing import Lines, bundled, compared, edited, entry_texts, of, side
 
-CLIENTS = sorted(each.parent.name for each in recording("*", "").parent.parent.glob("*/plain-2.pcapng.zst"))
+SEVERAL_PROGRAMS = ("connect-3.4", "connect-4.3", "java-2.8", "java-3.4", "streams-3.4", "streams-4.3")
+"""Whose recordings have programs that begin in turn: a part has connections of a later one from their start, and
+nothing tells that an earlier one was there."""
+ALL = {each.parent.name for each in recording("*", "").parent.parent.glob("*/plain-2.pcapng.zst")}
+CLIENTS = sorted(ALL - set(SEVERAL_PROGRAMS))
 QUICK = ("java-4.3", "librdkafka-2.16", "kafkajs")
 PARTS = [*((0, n) for n in range(1, TENTHS)), *((n, TENTHS) for n in range(1, TENTHS)), (2, 5), (4, 8)]
 QUICK_PARTS = [(0, 4), (3, TENTHS), (2, 7)]
@@ -51,7 +55,7 @@ def test_what_was_not_captured_is_no_difference(client: str, tmp_path: Path) -> 
     check(cut(recording(client, "plain-1"), 0, 6, tmp_path), parts[1])
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("client", CLIENTS)
 def test_what_was_not_captured_is_no_difference_wherever_it_is_cut(client: str, tmp_path: Path) -> None:
     whole = str(recording(client, "plain-1"))
