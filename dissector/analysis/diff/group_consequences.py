@@ -1,0 +1,109 @@
+"""What follows from another way of being in a group: static membership, commits that are lost, joining more often, the
+protocol of KIP-848."""
+
+from typing import Final
+
+from dissector.analysis.diff.consequence_table import INSTANCE, SUBSCRIPTION, FieldKey, field_of
+from dissector.analysis.diff.matching_keys import GROUP_PROTOCOLS
+from dissector.analysis.diff.result import DiffEntry, DiffReason
+from dissector.protocol.schema.error_codes import ErrorCode
+
+CLASSIC_GROUP: Final = frozenset(("JoinGroup", "SyncGroup", "Heartbeat", "LeaveGroup"))
+COMMIT: Final[FieldKey] = ("OffsetCommit", "", "")
+FIND_COORDINATOR: Final[FieldKey] = ("FindCoordinator", "", "")
+COMMITTED: Final[tuple[FieldKey, ...]] = tuple(
+    ("OffsetFetch", "response", f"topics.partitions.{name}") for name in ("committed_offset", "committed_leader_epoch")
+)
+"""What a broker returns of what was committed."""
+FETCHED_OFFSETS: Final[frozenset[FieldKey]] = frozenset((
+    ("OffsetFetch", "", ""),
+    *(("OffsetFetch", "request", name) for name in ("member_id", "member_epoch")),
+    *COMMITTED,
+))  # fmt: skip
+"""What depends on the group protocol: a member of KIP-848 fetches offsets with its epoch, after other assignments."""
+MEMBER_ID: Final[FieldKey] = ("JoinGroup", "request", "member_id")
+JOIN: Final[FieldKey] = ("JoinGroup", "", "")
+SAID_AGAIN: Final[tuple[FieldKey, ...]] = (
+    *(("JoinGroup", "request", SUBSCRIPTION + name) for name in ("generation_id", "owned_partitions",
+                                                                  "user_data.generation")),
+    ("JoinGroup", "request", "reason"),
+)  # fmt: skip
+"""What a member says only when it joins again, or otherwise then (KIP-429, KIP-792, KIP-800)."""
+LEAVE: Final[FieldKey] = ("LeaveGroup", "", "")
+SKIPS: Final[FieldKey] = ("JoinGroup", "response", "skip_assignment")
+JOIN_VERSION: Final[FieldKey] = ("JoinGroup", "", "version")
+MEMBER_ID_REQUIRED: Final = f"with {ErrorCode.MEMBER_ID_REQUIRED.name}"
+
+
+def cause_in_group(entry: DiffEntry, entries: dict[FieldKey, DiffEntry]) -> FieldKey | None:
+    """Return what another way of being in a group changes with an entry."""
+    if _is_of_static_member(entry, entries.get(INSTANCE)):
+        return INSTANCE
+    if _is_of_lost_commits(entry, entries.get(COMMIT)):
+        return COMMIT
+    if _is_of_joins(entry, entries.get(JOIN)):
+        return JOIN
+    return _group_protocol(entry, entries)
+
+
+def _is_of_joins(entry: DiffEntry, join: DiffEntry | None) -> bool:
+    """Return whether an entry follows from one side joining its group more often: that side looks up its offsets after
+    each, and says what it had before, besides what both say."""
+    if join is None or join.reason is not DiffReason.COUNT:
+        return False
+    a_joins = join.count_a > join.count_b
+    if field_of(entry) == ("OffsetFetch", "", ""):
+        return entry.reason is DiffReason.COUNT and (entry.count_a > entry.count_b) == a_joins
+    more, less = (entry.a, entry.b) if a_joins else (entry.b, entry.a)
+    return field_of(entry) in SAID_AGAIN and has_all_values(more, less)
+
+
+def _is_of_static_member(entry: DiffEntry, instance: DiffEntry | None) -> bool:
+    """Return whether an entry follows from static membership: no coordinator demands another id of a static member,
+    which begins without one after each restart, and does not leave its group (KIP-345); its leader need not assign
+    again (KIP-814)."""
+    if instance is None or (instance.a == "null") == (instance.b == "null"):
+        return False
+    static, other = (entry.b, entry.a) if instance.a == "null" else (entry.a, entry.b)
+    field = field_of(entry)
+    if field == MEMBER_ID:
+        return "empty" in static.split(", ") and "empty" not in other.split(", ")
+    if field == SKIPS:
+        return "true" in static.split(", ") and "true" not in other.split(", ")
+    is_refused = field == JOIN and entry.subject.endswith(MEMBER_ID_REQUIRED)
+    return (is_refused or field == LEAVE) and entry.reason is DiffReason.ONE_SIDE and static == "0"
+
+
+def _is_of_lost_commits(entry: DiffEntry, commits: DiffEntry | None) -> bool:
+    """Return whether an entry follows from commits that the broker closed on: the side that loses them finds no
+    committed offsets, and looks for the coordinator again after each."""
+    if commits is None or commits.reason is not DiffReason.UNANSWERED:
+        return False
+    a_loses = commits.count_a > commits.count_b
+    if field_of(entry) == FIND_COORDINATOR:
+        return entry.reason in (DiffReason.COUNT, DiffReason.RATE) and (entry.count_a > entry.count_b) == a_loses
+    return field_of(entry) in COMMITTED and (entry.a if a_loses else entry.b).startswith("-1")
+
+
+def _group_protocol(entry: DiffEntry, entries: dict[FieldKey, DiffEntry]) -> FieldKey | None:
+    """Return the heartbeats of another group protocol that are in place of the requests of the classic one, for these
+    and for what follows from the protocol."""
+    heartbeats = next((each for api in GROUP_PROTOCOLS if (each := entries.get((api, "", "")))), None)
+    if heartbeats is None or heartbeats.reason is not DiffReason.ONE_SIDE:
+        return None
+    if entry.api in CLASSIC_GROUP and not entry.part and _is_instead(entry, heartbeats):
+        return field_of(heartbeats)
+    join = entries.get(JOIN)
+    follows = field_of(entry) in FETCHED_OFFSETS and join is not None and _is_instead(join, heartbeats)
+    return field_of(heartbeats) if follows else None
+
+
+def _is_instead(entry: DiffEntry, other: DiffEntry) -> bool:
+    """Return whether one side alone has an entry's requests, and the other side alone those of the other entry."""
+    is_alone = entry.reason is DiffReason.ONE_SIDE and other.reason is DiffReason.ONE_SIDE
+    return is_alone and bool(entry.count_a) != bool(other.count_a)
+
+
+def has_all_values(more: str, less: str) -> bool:
+    """Return whether a list of values, as an entry has it, has all of another one."""
+    return set(less.split(", ")) <= set(more.split(", "))
