@@ -154,7 +154,7 @@ class ProducedBatches:
         of_all = range(len(fields.starts))
         is_accepted = self._accepted(fields, requests)
         for step in split_fields(fields.data, fields.starts, fields.ends, of_all, entries, STEP_BYTES):
-            batches = step[step["kind"] == BATCH]
+            batches = _where(step, step["kind"] == BATCH)
             of_request = fields.row[batches["field"]]
             counts += np.bincount(of_request, minlength=len(counts))
             messages = step[step["kind"] == MESSAGE]
@@ -164,15 +164,15 @@ class ProducedBatches:
             is_create_time = batches["attributes"] & LOG_APPEND_TIME == 0
             waits_ms = times_ms[of_request] - batches["base_timestamp"]
             extend(self.waits_ms, waits_ms[is_create_time], MAX_BATCHES)
-            self._add_lingers(fields, batches[is_create_time], waits_ms[is_create_time], times_ms)
-            batches = batches[is_accepted[batches["field"]]]
+            self._add_lingers(fields, _where(batches, is_create_time), waits_ms[is_create_time], times_ms)
+            batches = _where(batches, is_accepted[batches["field"]])
             sizes = batches["end"] - batches["start"]
             extend(self.records, np.maximum(batches["records_count"], 0), MAX_BATCHES)
             extend(self.sizes, sizes, MAX_BATCHES)
             is_read = np.cumsum(sizes) <= MAX_RECORD_BYTES - self.read_bytes
             self.read_bytes += int(sizes[is_read].sum())
             self.unread += len(batches) - int(is_read.sum())
-            self._add_records(fields, batches[is_read], requests.is_answered)
+            self._add_records(fields, _where(batches, is_read), requests.is_answered)
         return counts
 
     def _add_lingers(self, fields: RecordsFields, batches: Entries, waits_ms: Int64, times_ms: Int64) -> None:
@@ -210,7 +210,7 @@ class ProducedBatches:
         is_good = batches["error"] == BatchError.NONE
         self.unread += int((~is_good).sum())
         is_good &= self._are_new(fields, batches, sums, is_answered[fields.row[batches["field"]]])
-        batches, sums = batches[is_good], sums[is_good]
+        batches, sums = _where(batches, is_good), sums[is_good]
         topics, partitions = fields.topic[batches["field"]], fields.partition[batches["field"]]
         for topic, which in _groups(topics.astype(np.int64)):
             records, total = batches["records_count"][which], sums["records"][which]
@@ -278,6 +278,11 @@ def _decoded_fields(request: ExchangeMessage, at: int) -> RecordsFields:
 
 def _list(value: object) -> list[Values]:
     return value if isinstance(value, list) else []
+
+
+def _where(batches: Entries, chosen: Bool) -> Entries:
+    """Return some batches; all of them, which is what nearly always is chosen, without a copy of their wide rows."""
+    return batches if chosen.all() else batches[chosen]
 
 
 def _groups(numbers: Int64) -> list[tuple[int, Int64]]:
