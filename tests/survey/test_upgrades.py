@@ -1,5 +1,7 @@
 """What reading the differences of each upgrade showed to be wrong, and must not come back; the page of upgrades."""
 
+from pathlib import Path
+
 import pytest
 
 from dissector.analysis.baseline import hold, observe, read_baseline, write_baseline
@@ -7,7 +9,7 @@ from dissector.analysis.diff import DiffEntry, DiffReason
 from dissector.analysis.diff.side_profile import SideProfile
 from dissector.analysis.diff.summary import summary_lines
 from dissector.analysis.outcomes import RuleOutcome, RuleStatus
-from tests.analysis.diff.editing import compared, side
+from tests.analysis.diff.editing import Lines, compared, edited, side
 from tools.lab.survey.clients import CLIENTS
 from tools.lab.survey.earlier import EARLIER, EVERY_CLIENT
 from tools.lab.survey.recording_files import recording_path
@@ -77,8 +79,30 @@ def test_a_rebalance_is_no_setting_and_no_lack_of_heartbeats() -> None:
     found = compared(recorded("java-4.3"), recorded("java-4.3", "rebalanced")).entries
     [joins] = [each for each in found if (each.api, each.part, each.path) == ("JoinGroup", "", "")]
     assert (joins.a, joins.b, joins.settings) == ("1", "3", ())
-    heartbeats = [(each.subject.rpartition(" ")[2], each.a, each.b) for each in found if each.api == "Heartbeat"]
-    assert heartbeats == [("REBALANCE_IN_PROGRESS", "0", "2")]
+    assert "responses with REBALANCE_IN_PROGRESS: {a} 0, {b} 2" in joins.explanation
+    assert not [each for each in found if each.api == "Heartbeat"]
+
+
+@pytest.mark.parametrize(
+    "client", [pytest.param(each, marks=() if each in QUICK else pytest.mark.exhaustive) for each in REBALANCED]
+)
+def test_a_rebalance_is_one_difference(client: str) -> None:
+    """With all that a client does again, on further connections, and what it gets from the member that visited."""
+    pair = recorded(client), recorded(client, "rebalanced")
+    for sides in (pair, pair[::-1]):
+        assert fields(compared(*sides).entries) == ["JoinGroup"]
+
+
+def without_news(lines: Lines) -> Lines:
+    return [each for each in lines if each["api"] != "Heartbeat"]
+
+
+def test_what_is_done_again_without_a_rebalance_is_a_difference(tmp_path: Path) -> None:
+    """Nothing tells a client to look up more offsets that joins more often for reasons of its own."""
+    quiet = edited(recorded("platformatic", "rebalanced"), tmp_path, without_news)
+    found = compared(recorded("platformatic"), quiet).entries
+    assert {"JoinGroup", "ListOffsets"} <= set(fields(found))
+    assert not [each for each in found if "REBALANCE_IN_PROGRESS" in each.explanation]
 
 
 @pytest.mark.parametrize("client", ["java-4.3", "franz-go", "librdkafka-2.16", "kafkajs"])

@@ -22,6 +22,7 @@ from dissector.analysis.diff.field_comparison import (
     compare_fields,
 )
 from dissector.analysis.diff.formatting import describe_key, format_values
+from dissector.analysis.diff.group_consequences import TOLD
 from dissector.analysis.diff.kept_numbers import median_of
 from dissector.analysis.diff.key_profile import KeyProfile
 from dissector.analysis.diff.matching_keys import GROUP_PROTOCOLS, MatchingKey, Workflow, workflow_of
@@ -51,6 +52,7 @@ from dissector.analysis.diff.statistical_comparison import (
 from dissector.analysis.diff.workflow_steps import Steps, WorkflowSteps
 from dissector.core.arrays import Int64
 from dissector.core.columns import ValueNumbers
+from dissector.protocol.schema.error_codes import ErrorCode
 
 IGNORED: Final = (
     "correlation ids, client ids, client ports",
@@ -198,7 +200,7 @@ class _DiffBuilder:
         is_frequency = found.reason in (DiffReason.COUNT, DiffReason.RATE, DiffReason.TIMING) and is_of_key
         if is_frequency or (found.reason in SET and found.part == "request" and self._varies(key, found)):
             found = found._replace(
-                explanation="; ".join(filter(None, (found.explanation, self._uncounted(key)))),
+                explanation="; ".join(filter(None, (found.explanation, self._uncounted(key), self._rebalances(key)))),
                 subject=self._subject(key),
             )
         place = ".".join(filter(None, (key.api, found.part, path)))
@@ -272,6 +274,20 @@ class _DiffBuilder:
         steps = {each.step for keys in self._keys for each in keys if each._replace(step=key.step) == key}
         others = sorted(steps - {key.step, ""})
         return f"without responses with {', '.join(others)}" if others else ""
+
+    def _rebalances(self, key: MatchingKey) -> str:
+        """Say, of how often both sides join a group, how often they were told to because others came or went."""
+        if (key.api, key.step) != ("JoinGroup", ""):
+            return ""
+        told = [
+            sum(
+                len(each.rows)
+                for of, each in keys.items()
+                if (of.matched, of.subject, of.step) == (key.matched, key.subject, ErrorCode.REBALANCE_IN_PROGRESS.name)
+            )
+            for keys in self._keys
+        ]
+        return f"{TOLD}: {{a}} {told[0]:,}, {{b}} {told[1]:,}" if told[0] != told[1] else ""
 
     def _timings(self) -> Iterator[TimingSummary]:
         """Yield the times of all keys, whether they differ or not."""

@@ -12,6 +12,7 @@ FieldKey = tuple[str, str, str]
 SUBSCRIPTION: Final = "protocols.metadata."
 BATCHES: Final = "topic_data.partition_data.records."
 INSTANCE: Final[FieldKey] = ("JoinGroup", "request", "group_instance_id")
+CONNECTIONS: Final[FieldKey] = ("", "", "connections")
 PROTOCOLS: Final[FieldKey] = ("JoinGroup", "request", "protocols")
 CONSEQUENCES: Final[dict[FieldKey, tuple[FieldKey, ...]]] = {
     ("Fetch", "request", "session_id"): (

@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import Final
 
 from dissector.analysis.diff.consequence_table import (
+    CONNECTIONS,
     CONSEQUENCES,
     ECHOES,
     PROTOCOLS,
@@ -44,7 +45,6 @@ IMPLIED: Final[tuple[FieldKey, ...]] = (("AddPartitionsToTxn", "", ""), ("AddOff
 FETCH_RATES: Final[tuple[FieldKey, ...]] = (("Fetch", "", ""), ("Fetch", "", "interval"))
 PER_CONNECTION: Final = frozenset(("ApiVersions", "SaslHandshake", "SaslAuthenticate"))
 """APIs that clients call once a connection."""
-CONNECTIONS: Final[FieldKey] = ("", "", "connections")
 UNSUPPORTED: Final = f"with {ErrorCode.UNSUPPORTED_VERSION.name}"
 CLOSES: Final = f"for {CLOSING_A_SESSION}"
 ABOUT_THE_CLUSTER: Final = frozenset(

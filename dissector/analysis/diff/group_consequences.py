@@ -1,10 +1,11 @@
-"""What follows from another way of being in a group: static membership, commits that are lost, joining more often, the
-protocol of KIP-848."""
+"""What follows from another way of being in a group: static membership, commits that are lost, joining more often,
+rebalances, the protocol of KIP-848."""
 
 from typing import Final
 
-from dissector.analysis.diff.consequence_table import INSTANCE, SUBSCRIPTION, FieldKey, field_of
+from dissector.analysis.diff.consequence_table import CONNECTIONS, INSTANCE, SUBSCRIPTION, FieldKey, field_of
 from dissector.analysis.diff.matching_keys import GROUP_PROTOCOLS
+from dissector.analysis.diff.message_leaves import EMPTY, NOT_EMPTY
 from dissector.analysis.diff.result import DiffEntry, DiffReason
 from dissector.protocol.schema.error_codes import ErrorCode
 
@@ -27,8 +28,23 @@ SAID_AGAIN: Final[tuple[FieldKey, ...]] = (
     *(("JoinGroup", "request", SUBSCRIPTION + name) for name in ("generation_id", "owned_partitions",
                                                                   "user_data.generation")),
     ("JoinGroup", "request", "reason"),
+    MEMBER_ID,
 )  # fmt: skip
 """What a member says only when it joins again, or otherwise then (KIP-429, KIP-792, KIP-800)."""
+USER_DATA: Final[FieldKey] = ("JoinGroup", "request", f"{SUBSCRIPTION}user_data")
+"""What an assignor tells its next leader; nothing at first."""
+TOLD: Final = f"responses with {ErrorCode.REBALANCE_IN_PROGRESS.name}"
+"""In the explanation of how often both sides join: other members came or went."""
+DONE_AGAIN: Final = frozenset(("Metadata", "FindCoordinator", "ListOffsets", "OffsetForLeaderEpoch", "OffsetCommit"))
+"""What a client requests for partitions that it loses and gets."""
+OF_OTHERS: Final[tuple[FieldKey, ...]] = (
+    ("OffsetCommit", "request", "topics.partitions.committed_leader_epoch"),
+    ("OffsetFetch", "response", "topics.partitions.metadata"),
+)
+"""What comes from the member that had a partition before: the epoch of an offset is unknown to who has read nothing."""
+NUMBERS: Final = (DiffReason.COUNT, DiffReason.RATE, DiffReason.ONE_SIDE)
+ASSIGNED: Final = "assignments."
+TOPICS: Final[FieldKey] = ("Fetch", "request", "topics")
 LEAVE: Final[FieldKey] = ("LeaveGroup", "", "")
 SKIPS: Final[FieldKey] = ("JoinGroup", "response", "skip_assignment")
 JOIN_VERSION: Final[FieldKey] = ("JoinGroup", "", "version")
@@ -55,7 +71,27 @@ def _is_of_joins(entry: DiffEntry, join: DiffEntry | None) -> bool:
     if field_of(entry) == ("OffsetFetch", "", ""):
         return entry.reason is DiffReason.COUNT and (entry.count_a > entry.count_b) == a_joins
     more, less = (entry.a, entry.b) if a_joins else (entry.b, entry.a)
-    return field_of(entry) in SAID_AGAIN and has_all_values(more, less)
+    if field_of(entry) in SAID_AGAIN and has_all_values(more, less):
+        return True
+    if field_of(entry) == USER_DATA and entry.reason is DiffReason.ONE_SIDE and not less:
+        return True
+    return TOLD in join.explanation and _is_of_rebalances(entry, more, less, a_joins=a_joins)
+
+
+def _is_of_rebalances(entry: DiffEntry, more: str, less: str, *, a_joins: bool) -> bool:
+    """Return whether an entry follows from rebalances: `more` and `less` is what the side has that joins more often,
+    and the other one. It is told of them, begins to read again, on further connections, and gets partitions that other
+    members had; as the leader it assigns some to these."""
+    field = field_of(entry)
+    if not entry.part:
+        is_more = (entry.count_a > entry.count_b) == a_joins and entry.count_a != entry.count_b
+        is_told = entry.api == "Heartbeat" and entry.subject.endswith(ErrorCode.REBALANCE_IN_PROGRESS.name)
+        is_done_again = field in {(api, "", "") for api in DONE_AGAIN} and entry.reason in NUMBERS
+        return is_more and (is_told or is_done_again or field == CONNECTIONS)
+    if field == TOPICS:  # a session that begins again asks for what is no news to the one before it (KIP-227)
+        return {*more.split(", "), *less.split(", ")} == {EMPTY.text, NOT_EMPTY.text}
+    is_assigned = entry.api == "SyncGroup" and entry.part == "request" and entry.path.startswith(ASSIGNED)
+    return (field in OF_OTHERS or is_assigned) and has_all_values(more, less)
 
 
 def _is_of_static_member(entry: DiffEntry, instance: DiffEntry | None) -> bool:
