@@ -42,6 +42,9 @@ PARTITIONS: Final[tuple[FieldKey, ...]] = (
 END_VERSION: Final[FieldKey] = ("EndTxn", "", "version")
 IMPLIED: Final[tuple[FieldKey, ...]] = (("AddPartitionsToTxn", "", ""), ("AddOffsetsToTxn", "", ""))
 """What no client requests that ends its transactions with v5: Produce and TxnOffsetCommit do it as well (KIP-890)."""
+TRANSACTIONS: Final[FieldKey] = ("InitProducerId", "", "")
+COORDINATOR: Final = "transaction coordinator"
+"""The role of a connection."""
 FETCH_RATES: Final[tuple[FieldKey, ...]] = (("Fetch", "", ""), ("Fetch", "", "interval"))
 PER_CONNECTION: Final = frozenset(("ApiVersions", "SaslHandshake", "SaslAuthenticate"))
 """APIs that clients call once a connection."""
@@ -61,7 +64,7 @@ FOLLOWED_BY: Final = "also changes "
 def fold_consequences(entries: Iterable[DiffEntry]) -> list[DiffEntry]:
     """Return the entries without those that follow from another one, which lists them in its explanation."""
     joined = _join_covered(entries)
-    by_field = {field_of(entry): entry for entry in sorted(joined, key=lambda entry: entry.reason is DiffReason.COUNT)}
+    by_field = {field_of(entry): entry for entry in sorted(joined, key=_rank_in_field)}
     causes = [_cause(entry, by_field) for entry in joined]
     shown = {id(entry) for entry in by_field.values()}  # several entries can be of one field, with causes of their own
     cause_of = {
@@ -75,6 +78,11 @@ def fold_consequences(entries: Iterable[DiffEntry]) -> list[DiffEntry]:
     kept.sort(key=lambda entry: entry.subject)  # of several entries for the requests of an API, the first has them
     folded = [_with_consequences(entry, consequences.pop(field_of(entry), [])) for entry in kept]
     return list(_fold_cluster_state(folded))
+
+
+def _rank_in_field(entry: DiffEntry) -> tuple[bool, bool]:
+    """Return the rank of an entry among those of one field: the last one stands for the field."""
+    return entry.reason is DiffReason.COUNT, not entry.subject.endswith(MEMBER_ID_REQUIRED)
 
 
 def _is_of_other_members(entry: DiffEntry) -> bool:
@@ -150,10 +158,24 @@ def _cause_if_alike(entry: DiffEntry, entries: dict[FieldKey, DiffEntry]) -> Fie
         return RECORDS
     if field in IMPLIED and entry.reason is DiffReason.ONE_SIDE and END_VERSION in entries:
         return END_VERSION
+    if _is_of_transactions(entry, entries.get(TRANSACTIONS)):
+        return TRANSACTIONS
     join = entries.get(JOIN)
     if field == ("SyncGroup", "", "") and join and (join.reason, join.a, join.b) == (entry.reason, entry.a, entry.b):
         return field_of(join)
     return None
+
+
+def _is_of_transactions(entry: DiffEntry, begins: DiffEntry | None) -> bool:
+    """Return whether an entry follows from one side alone producing in transactions: the other one produces outside of
+    any, and has no connection to their coordinator."""
+    if begins is None or begins.reason is not DiffReason.ONE_SIDE or "Produce" not in begins.explanation:
+        return False
+    if field_of(entry) == ("Produce", "", "") and entry.reason is DiffReason.ONE_SIDE:
+        return bool(entry.count_a) != bool(begins.count_a)
+    more, less = (entry.a, entry.b) if begins.count_a else (entry.b, entry.a)
+    is_alone = "," not in f"{more}{less}" and more.endswith(COORDINATOR) and less.endswith(COORDINATOR)
+    return field_of(entry) == CONNECTIONS and is_alone and (entry.count_a > entry.count_b) == bool(begins.count_a)
 
 
 def _waits(entry: DiffEntry, waits: DiffEntry) -> bool:

@@ -58,14 +58,17 @@ SHARES: Final = frozenset(
     ("assigned_partitions", "owned_partitions", "topic_partitions", "active_tasks", "standby_tasks", "warmup_tasks")
 )
 """What says which partitions a member of a group has, in assignments and in heartbeats."""
+NO_EPOCH: Final = -1
+"""Of a committed offset: its consumer has read nothing of the partition (KIP-320)."""
 COMES_WITH_TIME: Final[dict[tuple[str, str], frozenset[ComparedValue]]] = {
     ("FetchRequest", "forgotten_topics_data"): frozenset((NOT_EMPTY,)),
+    ("OffsetCommitRequest", "topics.partitions.committed_leader_epoch"): frozenset((NO_EPOCH,)),
     **dict.fromkeys(
         (("OffsetFetchResponse", f"{above}topics.partitions.{name}") for above in ("", "groups.")
          for name in ("committed_offset", "committed_leader_epoch")), frozenset((POSITION,))
     ),
 }  # fmt: skip
-"""By body and path: values that a field can have later, and not at first."""
+"""By body and path: values that a field can have at one time, and not at another."""
 FILLED: Final[frozenset[ComparedValue]] = frozenset((EMPTY, NOT_EMPTY))
 """Whether an array has elements: of a fetch session that goes on it mostly has none."""
 SEVERAL: Final = 3

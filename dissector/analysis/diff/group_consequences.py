@@ -22,6 +22,11 @@ FETCHED_OFFSETS: Final[frozenset[FieldKey]] = frozenset((
     *COMMITTED,
 ))  # fmt: skip
 """What depends on the group protocol: a member of KIP-848 fetches offsets with its epoch, after other assignments."""
+BY_ID: Final[tuple[FieldKey, ...]] = (
+    ("Metadata", "request", "topics.name"),
+    ("Metadata", "request", "topics.topic_id"),
+)
+"""How a member of KIP-848 asks for the topics that it is assigned, of which it is told the ids alone."""
 MEMBER_ID: Final[FieldKey] = ("JoinGroup", "request", "member_id")
 JOIN: Final[FieldKey] = ("JoinGroup", "", "")
 SAID_AGAIN: Final[tuple[FieldKey, ...]] = (
@@ -37,13 +42,12 @@ TOLD: Final = f"responses with {ErrorCode.REBALANCE_IN_PROGRESS.name}"
 """In the explanation of how often both sides join: other members came or went."""
 DONE_AGAIN: Final = frozenset(("Metadata", "FindCoordinator", "ListOffsets", "OffsetForLeaderEpoch", "OffsetCommit"))
 """What a client requests for partitions that it loses and gets."""
-OF_OTHERS: Final[tuple[FieldKey, ...]] = (
-    ("OffsetCommit", "request", "topics.partitions.committed_leader_epoch"),
-    ("OffsetFetch", "response", "topics.partitions.metadata"),
-)
-"""What comes from the member that had a partition before: the epoch of an offset is unknown to who has read nothing."""
+OF_OTHERS: Final[FieldKey] = ("OffsetFetch", "response", "topics.partitions.metadata")
+"""What comes from the member that had a partition before."""
 NUMBERS: Final = (DiffReason.COUNT, DiffReason.RATE, DiffReason.ONE_SIDE)
 ASSIGNED: Final = "assignments."
+MEMBERS: Final[FieldKey] = ("JoinGroup", "response", "members")
+"""Of a further member, which is not the leader, empty."""
 TOPICS: Final[FieldKey] = ("Fetch", "request", "topics")
 LEAVE: Final[FieldKey] = ("LeaveGroup", "", "")
 SKIPS: Final[FieldKey] = ("JoinGroup", "response", "skip_assignment")
@@ -87,11 +91,14 @@ def _is_of_rebalances(entry: DiffEntry, more: str, less: str, *, a_joins: bool) 
         is_more = (entry.count_a > entry.count_b) == a_joins and entry.count_a != entry.count_b
         is_told = entry.api == "Heartbeat" and entry.subject.endswith(ErrorCode.REBALANCE_IN_PROGRESS.name)
         is_done_again = field in {(api, "", "") for api in DONE_AGAIN} and entry.reason in NUMBERS
-        return is_more and (is_told or is_done_again or field == CONNECTIONS)
+        is_of_members = entry.reason is DiffReason.COUNT and (
+            field == LEAVE or (field == JOIN and entry.subject.endswith(MEMBER_ID_REQUIRED))
+        )
+        return is_more and (is_told or is_done_again or is_of_members or field == CONNECTIONS)
     if field == TOPICS:  # a session that begins again asks for what is no news to the one before it (KIP-227)
         return {*more.split(", "), *less.split(", ")} == {EMPTY.text, NOT_EMPTY.text}
-    is_assigned = entry.api == "SyncGroup" and entry.part == "request" and entry.path.startswith(ASSIGNED)
-    return (field in OF_OTHERS or is_assigned) and has_all_values(more, less)
+    is_assigned = entry.api == "SyncGroup" and entry.part == "request" and f"{entry.path}.".startswith(ASSIGNED)
+    return (field in (OF_OTHERS, MEMBERS) or is_assigned) and has_all_values(more, less)
 
 
 def _is_of_static_member(entry: DiffEntry, instance: DiffEntry | None) -> bool:
@@ -130,8 +137,11 @@ def _group_protocol(entry: DiffEntry, entries: dict[FieldKey, DiffEntry]) -> Fie
     if entry.api in CLASSIC_GROUP and not entry.part and _is_instead(entry, heartbeats):
         return field_of(heartbeats)
     join = entries.get(JOIN)
-    follows = field_of(entry) in FETCHED_OFFSETS and join is not None and _is_instead(join, heartbeats)
-    return field_of(heartbeats) if follows else None
+    if join is None or not _is_instead(join, heartbeats):
+        return None
+    more, less = (entry.a, entry.b) if heartbeats.count_a else (entry.b, entry.a)
+    is_by_id = field_of(entry) in BY_ID and len(more.split(", ")) > len(less.split(", "))
+    return field_of(heartbeats) if is_by_id or field_of(entry) in FETCHED_OFFSETS else None
 
 
 def _is_instead(entry: DiffEntry, other: DiffEntry) -> bool:

@@ -13,6 +13,7 @@ from dissector.exchange.info_column import ERROR_CODES
 from dissector.exchange.model import ExchangeMessage
 from dissector.protocol.codec.structs import values_of
 from dissector.protocol.message import Values
+from dissector.protocol.schema.error_codes import ErrorCode
 from dissector.protocol.schema.errors import error_name, is_retriable
 from dissector.protocol.schema.field_enums import CoordinatorType, FetchSessionEpoch
 
@@ -43,6 +44,7 @@ GROUP_PROTOCOLS: Final = {
 }  # fmt: skip
 """Group protocols of which a heartbeat is all, by API."""
 CLOSING_A_SESSION: Final = "closing a session"
+MEMBER_ID_SINCE: Final = 4
 
 
 Subject = tuple[EntityName | str, ...]
@@ -76,11 +78,11 @@ def workflow_of(key: MatchingKey) -> Workflow | None:
     return Workflow(key.matched, name, key.subject if name == "group" else ())
 
 
-def matching_key(api: str, subject: Subject, error: int, matched: int) -> tuple[MatchingKey, str]:
+def matching_key(api: str, subject: Subject, error: int, matched: int, retried: str = "") -> tuple[MatchingKey, str]:
     """Return the key of an exchange whose response has an error code, 0 for none; and the name of the error if it is
-    retriable, else an empty text."""
+    retriable, else an empty text. `retried` is the step that it belongs to then (`retried_step`)."""
     if error and is_retriable(error):
-        return MatchingKey(matched, api, subject, ""), error_name(error)
+        return MatchingKey(matched, api, subject, retried), error_name(error)
     return MatchingKey(matched, api, subject, error_name(error) if error else ""), ""
 
 
@@ -88,6 +90,13 @@ def first_error(response: ExchangeMessage) -> int:
     """Return the first error code of a response, wherever it is; 0 for none."""
     codes = values_of(response.layout, response.body, ERROR_CODES)
     return next((code for code in codes if isinstance(code, int) and code), 0)
+
+
+def retried_step(api: str, version: int, request: Values) -> str:
+    """Return the step that a request is tried again for: the coordinator demands a member id of who joins without one,
+    from JoinGroup v4 on and but for static members (KIP-394)."""
+    demands = api == "JoinGroup" and version >= MEMBER_ID_SINCE and request.get("group_instance_id") is None
+    return ErrorCode.MEMBER_ID_REQUIRED.name if demands and request.get("member_id") == "" else ""
 
 
 def subject_of(api: str, version: int, request: Values) -> Subject:

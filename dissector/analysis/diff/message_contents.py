@@ -12,7 +12,7 @@ from typing import Final, NamedTuple
 import numpy as np
 
 from dissector.analysis.diff.compared_values import is_position
-from dissector.analysis.diff.matching_keys import Subject, first_error, subject_of
+from dissector.analysis.diff.matching_keys import Subject, first_error, retried_step, subject_of
 from dissector.analysis.diff.message_leaves import INTEGERS, Leaf, message_leaves
 from dissector.capture_session import Capture
 from dissector.core.arrays import Bool, Int64
@@ -36,6 +36,8 @@ class MessageContent(NamedTuple):
     """Of a request, what it is for."""
     error: int
     """Of a response, its first error code; 0 for none."""
+    retried: str
+    """Of a request, the step that it belongs to if it is tried again (`retried_step`)."""
 
 
 class ContentNumbers(NamedTuple):
@@ -80,7 +82,8 @@ class MessageContents:
         api, version = exchange.fields.api, message.layout.body_version
         subject = subject_of(api, version, message.body) if self._is_request else ()
         error = 0 if self._is_request else first_error(message)
-        return MessageContent(message_leaves(message), subject, error)
+        retried = retried_step(api, version, message.body) if self._is_request else ""
+        return MessageContent(message_leaves(message), subject, error, retried)
 
 
 def content_numbers(requests: MessageContents, responses: MessageContents, rows: Int64) -> ContentNumbers:

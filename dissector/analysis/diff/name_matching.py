@@ -26,6 +26,11 @@ KINDS_IN_TEXTS: Final = ("member", "group", "topic", "transaction", "instance")
 """Kinds of names that texts contain: a coordinator's key, the reason for rejoining a group."""
 SHORT_NAME: Final = 4
 """A name of fewer characters is found in texts only as a word of its own."""
+WORDS: Final = frozenset(
+    ("protocols", "protocol_type", "protocol_name", "assignor", "server_assignor", "mechanism", "mechanisms", "configs",
+     "configuration_keys", "supported_features", "finalized_features", "client_software_name")
+)  # fmt: skip
+"""Fields, and arrays by their labels, with words of Kafka and of clients: ``roundrobin`` is no name of a topic."""
 MAX_TEXT_NAMES: Final = 200
 MAX_LISTED: Final = 20
 MAX_NAMED: Final = 5
@@ -146,7 +151,11 @@ class NameMatching:
         together."""
         if self.compares_partitions_together and type(value) is int and holds_partitions(path):
             return A_PARTITION
-        return self.value(side, value)
+        names = [step for step in path if isinstance(step, str)]
+        is_word = bool(names) and (
+            names[-1] in WORDS or (names[-1] == "name" and names[-2:-1] != [] and names[-2] in WORDS)
+        )
+        return value if is_word and isinstance(value, str) else self.value(side, value)
 
     def own(self, side: int, value: ComparedValue) -> ComparedValue:
         """Return what a side itself calls a common name."""
@@ -169,6 +178,8 @@ class NameMatching:
             return step
         if self.compares_partitions_together and is_partition_label(path, at):
             return UNLABELED
+        if isinstance(step.value, str) and at > 0 and path[at - 1] in WORDS:
+            return step
         return ElementLabel(self.value(side, step.value))
 
     def own_key(self, side: int, key: MatchingKey) -> MatchingKey:
@@ -183,6 +194,12 @@ class NameMatching:
 def _renamed(key: MatchingKey, names: Mapping[EntityName, EntityName]) -> MatchingKey:
     subject = tuple(names.get(each, each) if isinstance(each, EntityName) else each for each in key.subject)
     return key._replace(subject=subject)
+
+
+def _holds_words(path: LeafPath) -> bool:
+    """Return whether a field holds words of Kafka or of clients."""
+    names = [step for step in path if isinstance(step, str)]
+    return not WORDS.isdisjoint(names[-2:] if names[-1:] == ["name"] else names[-1:])
 
 
 def _in_text(name: str) -> str:

@@ -26,6 +26,7 @@ from dissector.analysis.diff.matching_keys import (
     Workflow,
     first_error,
     matching_key,
+    retried_step,
     subject_of,
     workflow_of,
 )
@@ -149,15 +150,17 @@ class SideProfile:
         exchange = self.side.capture.exchange(number)
         row = exchange.fields
         assert exchange.request is not None
-        subject = subject_of(row.api, exchange.request.layout.body_version, exchange.request.body)
+        asked = row.api, exchange.request.layout.body_version, exchange.request.body
         error = first_error(exchange.response) if exchange.response is not None else 0
-        return self._key(number, row.connection, row.api, subject, error)[0]
+        return self._key(number, row.connection, row.api, subject_of(*asked), error, retried_step(*asked))[0]
 
-    def _key(self, number: int, connection: int, api: str, subject: Subject, error: int) -> tuple[MatchingKey, str]:
+    def _key(
+        self, number: int, connection: int, api: str, subject: Subject, error: int, retried: str
+    ) -> tuple[MatchingKey, str]:
         manual = self._rows.get(number)
         if manual is not None:  # whatever its subject is
             return MatchingKey(manual, api, (), ""), ""
-        return matching_key(api, subject, error, self._connections.get(connection, 0))
+        return matching_key(api, subject, error, self._connections.get(connection, 0), retried)
 
     def _add_rows(self, rows: Int64, left_out: "array[int] | None") -> None:
         """Add rows, but those between brokers to `left_out`, if there is one."""
@@ -211,12 +214,12 @@ class SideProfile:
         if known is not None and group.row not in self._rows:
             return known
         if group.api_key == ApiKey.API_VERSIONS:
-            request = self.side.capture.exchange(group.row).request
-            assert request is not None
-            self.roles.add_software(request.body)
-        api, subject = api_name(group.api_key), self._requests.of(group.request, group.row).subject
+            message = self.side.capture.exchange(group.row).request
+            assert message is not None
+            self.roles.add_software(message.body)
+        api, request = api_name(group.api_key), self._requests.of(group.request, group.row)
         error = 0 if group.response == NO_RESPONSE else self._responses.of(group.response, group.row).error
-        key, retriable_error = self._key(group.row, group.connection, api, subject, error)
+        key, retriable_error = self._key(group.row, group.connection, api, request.subject, error, request.retried)
         for each in key.subject:
             if isinstance(each, EntityName):
                 self._add_name(each)

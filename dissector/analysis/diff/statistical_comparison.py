@@ -26,6 +26,7 @@ from dissector.analysis.diff.key_profile import KeyProfile
 from dissector.analysis.diff.matching_keys import REPEATED_APIS, MatchingKey
 from dissector.analysis.diff.message_leaves import LeafPath
 from dissector.analysis.diff.name_matching import NameMatching
+from dissector.analysis.diff.name_uses import holds_partitions
 from dissector.analysis.diff.result import DiffReason
 from dissector.core.text import counted, duration, size
 
@@ -95,7 +96,7 @@ def compare_frequency(
     counts = [len(profile.rows) - profile.retry_count for profile in (a, b)]
     intervals = list(_compare_intervals(a, b)) if key.api in REPEATED_APIS - PER_WORK else []
     yield from intervals
-    if not intervals and _counts_differ(key, *counts) and not _is_chance(key, a, b):
+    if not intervals and _counts_differ(key, *counts) and not _is_chance(key, a, b) and not _is_by_partition(key, a, b):
         if is_partial:
             yield from _compare_rates_while_sent(key, a, b)
         else:
@@ -179,6 +180,25 @@ def _counts_differ(key: MatchingKey, a: int, b: int) -> bool:
     if key.api in LOOKUPS and min(a, b) >= SEVERAL:
         return abs(a - b) > 1
     return not is_same_count(a, b) if key.api in REPEATED_APIS else a != b
+
+
+def _is_by_partition(key: MatchingKey, a: KeyProfile, b: KeyProfile) -> bool:
+    """Return whether both sides look up as many partitions with each request: topics have as many as they have."""
+    partitions = [len(_partitions_asked(each)) for each in (a, b)]
+    if key.api not in LOOKUPS or not all(partitions) or partitions[0] == partitions[1]:
+        return False
+    return len(a.rows) * partitions[1] == len(b.rows) * partitions[0]
+
+
+def _partitions_asked(profile: KeyProfile) -> set[tuple[LeafPath, ComparedValue]]:
+    """Return the partitions that requests name, each with where it is in its request."""
+    return {
+        (path[:-1], value)
+        for (part, path), values in profile.fields.items()
+        if part == "request" and holds_partitions(path)
+        for value in values
+        if isinstance(value, int)
+    }
 
 
 def _is_chance(key: MatchingKey, a: KeyProfile, b: KeyProfile) -> bool:

@@ -1,12 +1,15 @@
 """How often requests are sent, in which intervals, and how soon again after errors."""
 
+from collections import Counter
 from pathlib import Path
 
 import pytest
 
 from dissector.analysis.diff import DiffReason, DiffSide, PairVerdict, diff
+from dissector.analysis.diff.compared_values import EntityName
 from dissector.analysis.diff.key_profile import KeyProfile
 from dissector.analysis.diff.matching_keys import MatchingKey
+from dissector.analysis.diff.message_leaves import UNLABELED, ElementLabel
 from dissector.analysis.diff.statistical_comparison import compare_frequency
 from dissector.filter import parse
 from tests.analysis.diff.editing import Lines, bundled, compared, edited, entry_texts, of, side
@@ -55,6 +58,30 @@ def profile_with(count: int, backoffs_ns: list[int]) -> KeyProfile:
 
 def frequency(api: str, a: KeyProfile, b: KeyProfile) -> list[tuple[str, str, str]]:
     return [(str(each.reason), each.a, each.b) for each in compare_frequency(MatchingKey(0, api, (), ""), a, b)]
+
+
+def lookups(requests: int, partitions: int) -> KeyProfile:
+    """A profile with requests that look up the offsets of partitions of a topic."""
+    profile = profile_with(requests, [])
+    place = "request", ("topics", ElementLabel(EntityName("topic", "orders")), "partition_indexes", UNLABELED)
+    profile.fields[place] = Counter(range(partitions))
+    return profile
+
+
+@pytest.mark.parametrize(
+    ("a", "b", "differs"),
+    [
+        ((2, 2), (6, 6), False),  # one for each partition
+        ((1, 1), (2, 4), True),
+        ((1, 4), (2, 8), False),
+        ((1, 4), (2, 4), True),  # as many partitions: one side asks twice
+        ((2, 0), (6, 0), True),
+    ],
+)
+def test_lookups_of_more_partitions_are_no_difference(a: tuple[int, int], b: tuple[int, int], differs: bool) -> None:
+    for one, other in ((a, b), (b, a)):
+        assert bool(frequency("OffsetFetch", lookups(*one), lookups(*other))) == differs
+    assert frequency("CreateTopics", lookups(*a), lookups(*b))
 
 
 def test_retry_backoffs_are_compared_from_three_on() -> None:

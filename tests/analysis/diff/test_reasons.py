@@ -1,5 +1,6 @@
 """Each reason for a difference, caused by a change that our encoder wrote into a real capture."""
 
+import copy
 from pathlib import Path
 
 import pytest
@@ -8,11 +9,15 @@ from hypothesis import strategies as st
 
 from dissector.analysis.diff import DiffEntry, DiffReason, PairVerdict
 from dissector.analysis.diff.batching import ProducedBatches
+from dissector.analysis.diff.matching_keys import retried_step
 from dissector.analysis.diff.name_matching import NameMatching
 from dissector.analysis.diff.name_uses import NameUses
 from dissector.analysis.diff.statistical_comparison import compare_batching
 from tests.analysis.diff.editing import Lines, bundled, compared, edited, entry_texts, lines_of, of, only
+from tests.analysis.diff.elsewhere import FURTHER_ID
 from tests.conftest import PCAPS, costly
+
+COORDINATOR_LOAD_IN_PROGRESS = 14
 
 JAVA = bundled("compare-java-1")
 LIBRDKAFKA = bundled("compare-librdkafka-1")
@@ -301,3 +306,51 @@ def test_how_many_members_a_leader_sees_is_no_difference() -> None:
     paths = (str(PCAPS / "groups" / f"rolling-restart{name}.pcapng.gz") for name in ("", "-static"))
     found = {(each.api, each.path) for each in compared(*paths).entries}
     assert not {("JoinGroup", "members"), ("SyncGroup", "assignments")} & found
+
+
+def test_a_join_without_a_member_id_is_tried_again_for_one(tmp_path: Path) -> None:
+    """The coordinator loads at first: the join after that is answered with MEMBER_ID_REQUIRED, as without the load."""
+
+    def refused(lines: Lines) -> Lines:
+        before = copy.deepcopy(of(lines, "JoinGroup")[0])
+        before["correlation_id"] += FURTHER_ID
+        for part in ("request", "response"):
+            before[part]["header"]["correlation_id"] += FURTHER_ID
+        before["response"]["body"] |= {"error_code": COORDINATOR_LOAD_IN_PROGRESS, "member_id": ""}
+        before["request"]["time_ns"] -= 200_000
+        before["response"]["time_ns"] = before["request"]["time_ns"] + 100_000
+        at = lines.index(of(lines, "JoinGroup")[0])
+        return [*lines[:at], before, *lines[at:]]
+
+    comparison = compared(JAVA, edited(JAVA, tmp_path, refused))
+    assert entry_texts(comparison) == []
+    assert [pair.verdict for pair in comparison.pairs if pair.a is None] == [PairVerdict.MORE]
+
+
+@pytest.mark.parametrize(
+    ("version", "body", "step"),
+    [
+        (4, {"member_id": "", "group_instance_id": None}, "MEMBER_ID_REQUIRED"),
+        (3, {"member_id": ""}, ""),
+        (5, {"member_id": "", "group_instance_id": "worker-1"}, ""),
+        (5, {"member_id": "java-1", "group_instance_id": None}, ""),
+    ],
+)
+def test_who_is_asked_for_a_member_id(version: int, body: dict[str, object], step: str) -> None:
+    assert retried_step("JoinGroup", version, body) == step
+    assert retried_step("Heartbeat", version, body) == ""
+
+
+def test_a_program_in_transactions_and_in_a_new_group_differs_in_just_that() -> None:
+    """librdkafka produces with and without a transaction, and joins by KIP-848 and without."""
+    folder = PCAPS / "clients" / "librdkafka-2.16"
+    paths = [str(folder / f"{name}-1.pcapng.zst") for name in ("group-classic", "group-kip848")]
+    for sides in (paths, paths[::-1]):
+        found = {(each.api, each.path): each.explanation for each in compared(*sides).entries}
+        assert "ConsumerGroupHeartbeat" in {api for api, _ in found}
+        assert not {("Metadata", "topics.name"), ("Metadata", "topics.topic_id")} & set(found)
+    paths = [str(folder / f"{name}-1.pcapng.zst") for name in ("plain", "transactional")]
+    for sides in (paths, paths[::-1]):
+        found = {(each.api, each.path): each.explanation for each in compared(*sides).entries}
+        assert ("Produce", "") not in found
+        assert found["InitProducerId", ""].count("Produce requests") == 1

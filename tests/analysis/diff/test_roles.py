@@ -11,6 +11,7 @@ from dissector.analysis.diff import DiffReason, DiffResult, DiffSide, diff
 from dissector.analysis.diff.compared_values import EntityName
 from dissector.analysis.diff.key_profile import KeyProfile
 from dissector.analysis.diff.matching_keys import MatchingKey
+from dissector.analysis.diff.message_leaves import ElementLabel, LeafPath
 from dissector.analysis.diff.name_matching import NameMatching
 from dissector.analysis.diff.name_uses import NameUses
 from dissector.filter import parse
@@ -104,6 +105,23 @@ def test_a_short_name_is_not_found_inside_of_words() -> None:
     (names_a, uses_a), (names_b, uses_b) = groups("ga"), groups("gb")
     matching = NameMatching(names_a, names_b, (uses_a, uses_b))
     assert matching.value(0, "regain") == "regain"
+
+
+@cases(
+    ("path", "text"),
+    [
+        (("protocols", ElementLabel("roundrobin"), "name"), "roundrobin"),
+        (("protocol_type",), "consumer"),
+        (("protocol_name",), "range"),
+    ],
+)
+def test_words_of_kafka_are_no_names(path: LeafPath, text: str) -> None:
+    """A topic robin is none in roundrobin, nor a group consumer in its protocol's type."""
+    (names_a, uses_a), (names_b, uses_b) = groups("robin", "consumer", "range"), groups("wren", "heron", "tern")
+    matching = NameMatching(names_a, names_b, (uses_a, uses_b))
+    assert matching.value_at(0, path, text) == text
+    assert matching.path(0, path) == path
+    assert matching.value_at(0, ("reason",), text) != text
 
 
 @pytest.mark.slow
