@@ -116,7 +116,8 @@ class MatrixScreen(Screen[None]):
             table.add_row(mark, *(Text(clean(text), no_wrap=True, overflow="ellipsis") for text in texts))
         table.cursor_coordinate = at if at.column else at.right()
         differing = sum(len(set(texts)) > 1 for _, texts in matrix.rows)
-        self._draw_title(f"● {differing:,} of {len(matrix.rows):,} differ")
+        partly = " · partly captured" if matrix.not_compared else ""
+        self._draw_title(f"● {differing:,} of {len(matrix.rows):,} differ{partly}")
 
     def on_data_table_cell_highlighted(self, event: "DataTable.CellHighlighted") -> None:
         """Show the whole text of the cell."""

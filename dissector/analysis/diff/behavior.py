@@ -8,6 +8,7 @@ from statistics import median
 from typing import Final, NamedTuple
 
 from dissector.analysis.diff.batching import LONGEST_WAIT_MS, MIN_BATCHES, NS_PER_MS
+from dissector.analysis.diff.captured_span import lacking
 from dissector.analysis.diff.compared_values import ComparedValue, EntityName
 from dissector.analysis.diff.formatting import format_interval, format_value, format_values
 from dissector.analysis.diff.kept_numbers import median_of
@@ -75,6 +76,8 @@ class BehaviorMatrix:
 
     labels: tuple[str, ...]
     rows: tuple[tuple[str, tuple[str, ...]], ...]
+    not_compared: tuple[str, ...] = ()
+    """Sentences on what the captures lack of their connections (`captured_span`)."""
 
     @property
     def is_same(self) -> bool:
@@ -84,11 +87,17 @@ class BehaviorMatrix:
 
 def build_matrix(sides: Sequence[DiffSide]) -> BehaviorMatrix:
     """Return the behavior of all sides. A behavior that none of them has is left out."""
-    columns = [side_behavior(SideProfile(side, {}, {})) for side in sides]
+    profiles = [SideProfile(side, {}, {}) for side in sides]
+    columns = [side_behavior(each) for each in profiles]
     names = dict.fromkeys(name for column in columns for name in column)
     rows = [(name, tuple(column.get(name, NOTHING) for column in columns)) for name in names]
     used = tuple((name, texts) for name, texts in rows if any(text != NOTHING for text in texts))
-    return BehaviorMatrix(tuple(side.label for side in sides), used)
+    lacks = tuple(
+        f"{each.side.label} lacks {words}: what it does not show, it may do"
+        for each in profiles
+        if (words := lacking(each.span))
+    )
+    return BehaviorMatrix(tuple(side.label for side in sides), used, lacks)
 
 
 def side_behavior(side: SideProfile) -> dict[str, str]:

@@ -6,17 +6,18 @@ Of what the other side shows, a side may have missed:
   * if it begins late, what clients do at their start, and what the other side does in a part of its time only: which
     part of that was captured here is not known;
   * if it ends early, what clients do at their end, and what the other side does for the first time about as late as
-    this side ends, or later.
+    this side ends, or later; and, as whoever stops early may have started late, between two programs, what an earlier
+    program does, by a client id of its own, and how programs begin, if none begins here.
 
 What one side missed is no difference. Invariant: a side that has its connections from start to end missed nothing.
 """
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar
 
 import numpy as np
 
-from dissector.analysis.diff.kept_numbers import as_column
+from dissector.analysis.diff.kept_numbers import as_column, no_numbers
 from dissector.analysis.diff.key_profile import KeyProfile
 from dissector.analysis.diff.matching_keys import CLOSING_A_SESSION, REPEATED_APIS, MatchingKey
 from dissector.analysis.diff.side import ROWS_PER_BATCH
@@ -30,7 +31,10 @@ if TYPE_CHECKING:
 
 REPEATED_AT_START: Final = frozenset(("ApiVersions", "FindCoordinator", "Metadata", "GetTelemetrySubscriptions"))
 """Of the APIs that clients call repeatedly those that they may call at their start alone."""
+BEGINNINGS: Final = frozenset(("Metadata",))
+"""What every program requests first, but for versions."""
 ENDINGS: Final = frozenset(("LeaveGroup",))
+NEVER_NS: Final = (1 << 63) - 1
 SLACK: Final = 2
 """A side that lasts so many times longer than the other took to send a request would have sent it, too."""
 MIN_STEADY_NS: Final = 60_000_000_000
@@ -107,7 +111,28 @@ def sights(a: CapturedSpan, b: CapturedSpan) -> Sights:
     return of(a, b), of(b, a)
 
 
-def may_have_missed(key: MatchingKey, shown: KeyProfile, side: int, spans: Spans, other: "SideProfile") -> bool:
+class Common(NamedTuple):
+    """What two sides have in common, as the one sees it that shows what the other one may have missed."""
+
+    apis: Collection[str]
+    """All APIs of the other one."""
+    first_ns: int
+    """When the first request comes of those whose keys both sides have, but for what all programs do at their start."""
+    client_ids: Int64
+    """Those with such requests, by number: all connections of a program have one."""
+
+
+def common_of(mine: Mapping[MatchingKey, KeyProfile], other: Collection[MatchingKey], capture: Capture) -> Common:
+    """Return what a side has in common with the keys of another one."""
+    both = [each.rows for key, each in mine.items() if key in other and key.api not in REPEATED_AT_START]
+    found = capture.index.numbers(np.sort(np.concatenate([as_column(each) for each in both or [no_numbers()]])))
+    first_ns = int(found.request_time_ns.min(initial=NEVER_NS))
+    return Common({key.api for key in other}, first_ns, np.unique(found.client_id))
+
+
+def may_have_missed(
+    key: MatchingKey, shown: KeyProfile, side: int, spans: Spans, other: "SideProfile", common: Common
+) -> bool:
     """Return whether one of two sides may have missed the requests of a key, which the other one shows."""
     mine, both = spans[side], sights(*spans)
     sight = both[side]
@@ -117,13 +142,23 @@ def may_have_missed(key: MatchingKey, shown: KeyProfile, side: int, spans: Spans
         return False
     if sight.begins_late and (key.api not in REPEATED_APIS or key.api in REPEATED_AT_START):
         return True
-    times_ns = other.side.capture.index.numbers(as_column(shown.rows)).request_time_ns
+    found = other.side.capture.index.numbers(as_column(shown.rows))
+    times_ns = found.request_time_ns
     if sight.begins_late or both[1 - side].begins_late:
-        return _is_phase(times_ns, other.times_ns, mine.duration_ns)
-    return bool(SLACK * (int(times_ns.min()) - other.times_ns[0]) >= mine.duration_ns)
+        return is_phase(times_ns, other.times_ns, mine.duration_ns)
+    if key.api in BEGINNINGS and key.api not in common.apis:
+        return True
+    is_earlier = (times_ns < common.first_ns) & ~np.isin(found.client_id, common.client_ids)
+    later_ns = times_ns[~is_earlier]
+    return not len(later_ns) or comes_late(int(later_ns.min()) - other.times_ns[0], mine.duration_ns)
 
 
-def _is_phase(times_ns: Int64, of_side_ns: tuple[int, int], duration_ns: int) -> bool:
+def comes_late(first_ns: int, duration_ns: int) -> bool:
+    """Return whether what comes first so long after a start may come after a capture that lasts so long."""
+    return SLACK * first_ns >= duration_ns
+
+
+def is_phase(times_ns: Int64, of_side_ns: tuple[int, int], duration_ns: int) -> bool:
     """Return whether requests may not come for as long as another capture lasts; `of_side_ns` are the times of the
     first and the last request of their own one."""
     if times_ns.max() - times_ns.min() < MIN_STEADY_NS:

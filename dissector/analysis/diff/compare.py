@@ -9,7 +9,7 @@ import numpy as np
 
 from dissector.analysis.diff.alignment import IndexPair, align, out_of_order
 from dissector.analysis.diff.batching import MIN_BATCHES
-from dissector.analysis.diff.captured_span import may_be_equal, may_have_missed, not_compared, sights
+from dissector.analysis.diff.captured_span import common_of, may_be_equal, may_have_missed, not_compared, sights
 from dissector.analysis.diff.client_settings import setting
 from dissector.analysis.diff.compared_values import ComparedValue
 from dissector.analysis.diff.consequences import fold_consequences, join_entries
@@ -182,13 +182,13 @@ class _DiffBuilder:
             return a, b
         found: list[Mapping[MatchingKey, KeyProfile]] = []
         for n, (mine, other) in enumerate(((a, b), (b, a))):
+            common = common_of(mine, other.keys(), self._sides[n].side.capture)
             missed = {
                 key
                 for key, each in mine.items()
-                if key not in other and may_have_missed(key, each, 1 - n, self._spans, self._sides[n])
+                if key not in other and may_have_missed(key, each, 1 - n, self._spans, self._sides[n], common)
             }
-            apis = {key.api for key in other}
-            self._missed[1 - n].update(key.api for key in missed if key.api not in apis)
+            self._missed[1 - n].update(key.api for key in missed if key.api not in common.apis)
             found.append({key: each for key, each in mine.items() if key not in missed})
         return found[0], found[1]
 

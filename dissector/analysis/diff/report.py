@@ -147,4 +147,5 @@ def matrix_report(matrix: BehaviorMatrix) -> Iterator[ReportBlock]:
     """Yield the report on any number of sides."""
     yield HeadingBlock(1, f"Behavior of {len(matrix.labels)} sides")
     head = ("", *(clean(label) for label in matrix.labels))
+    yield from (ListBlock(clean(f"Not compared: {words}")) for words in matrix.not_compared)
     yield TableBlock((head, *((clean(name), *map(clean, texts)) for name, texts in matrix.rows)))

@@ -32,7 +32,12 @@ def diff_to_json(result: DiffResult) -> dict[str, Any]:
 
 def matrix_to_json(matrix: BehaviorMatrix) -> dict[str, Any]:
     """Return the labels of the sides, and by behavior what each of them does."""
-    return {"kind": "matrix", "sides": list(matrix.labels), "behaviour": {name: list(row) for name, row in matrix.rows}}
+    return {
+        "kind": "matrix",
+        "sides": list(matrix.labels),
+        "behaviour": {name: list(row) for name, row in matrix.rows},
+        "not_compared": list(matrix.not_compared),
+    }
 
 
 def _side(side: SideSummary) -> dict[str, Any]:

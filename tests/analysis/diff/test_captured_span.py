@@ -3,31 +3,36 @@
 from collections.abc import Callable
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from dissector.analysis.baseline import hold, observe, read_baseline, write_baseline
 from dissector.analysis.baseline.baseline_file import LACKS
 from dissector.analysis.baseline.holding import CAPTURED
+from dissector.analysis.diff import build_matrix
 from dissector.analysis.diff.captured_span import (
     MIN_STEADY_NS,
+    SLACK,
     CapturedSpan,
     Sight,
+    comes_late,
+    is_phase,
     lacking,
     may_be_equal,
     may_lack,
     sights,
 )
-from dissector.analysis.diff.report import diff_report
+from dissector.analysis.diff.report import diff_report, matrix_report
 from dissector.analysis.diff.side_profile import SideProfile
-from dissector.analysis.diff.to_json import diff_to_json
+from dissector.analysis.diff.to_json import diff_to_json, matrix_to_json
 from dissector.analysis.outcomes import RuleOutcome, RuleStatus
 from dissector.analysis.rendering import render_text
 from tests.analysis.diff.cutting import TENTHS, cut, recording
 from tests.analysis.diff.editing import Lines, bundled, compared, edited, entry_texts, of, side
+from tests.cases import cases
 
-SEVERAL_PROGRAMS = ("connect-3.4", "connect-4.3", "java-2.8", "java-3.4", "streams-3.4", "streams-4.3")
-"""Whose recordings have programs that begin in turn: a part has connections of a later one from their start, and
-nothing tells that an earlier one was there."""
+SEVERAL_PROGRAMS = ("connect-3.4", "streams-3.4")
+"""Whose programs begin in turn, and do some of the same: nothing tells which of it a part of a recording has."""
 ALL = {each.parent.name for each in recording("*", "").parent.parent.glob("*/plain-2.pcapng.zst")}
 CLIENTS = sorted(ALL - set(SEVERAL_PROGRAMS))
 QUICK = ("java-4.3", "librdkafka-2.16", "kafkajs")
@@ -162,6 +167,51 @@ def test_of_two_that_have_their_start_the_longer_one_has_all() -> None:
     assert [each.is_partial for each in sights(is_open, is_open)] == [False, False]
     assert [each.is_partial for each in sights(is_open, MINUTE_SPAN)] == [True, False]
     assert [each.is_partial for each in sights(is_open, shorter._replace(begun_before=1))] == [True, True]
+
+
+@cases(("first_ns", "late"), [(MIN_STEADY_NS // SLACK, True), (MIN_STEADY_NS // SLACK - 1, False), (0, False)])
+def test_what_comes_in_the_second_half_of_the_time_may_be_missed(first_ns: int, *, late: bool) -> None:
+    """A side that lasts twice as long as the other took would have it, too."""
+    assert comes_late(first_ns, MIN_STEADY_NS) == late
+
+
+@cases(("pause_ns", "may"), [(MIN_STEADY_NS // SLACK, True), (MIN_STEADY_NS // SLACK - 1, False)])
+def test_who_pauses_for_half_of_the_time_of_another_may_be_missed(pause_ns: int, *, may: bool) -> None:
+    times_ns = np.arange(0, 3 * MIN_STEADY_NS, pause_ns)
+    assert is_phase(times_ns, (0, int(times_ns[-1])), MIN_STEADY_NS) == may
+    brief = times_ns[times_ns < MIN_STEADY_NS]
+    assert is_phase(brief, (0, int(brief[-1])), MIN_STEADY_NS)
+
+
+@pytest.mark.parametrize("part", [(0, 5), (2, 5)])
+def test_an_earlier_program_may_be_missed_by_who_stops_early(part: tuple[int, int], tmp_path: Path) -> None:
+    """Java 2.8: an admin client, then a producer, then a consumer; the second part has connections of the consumer
+    alone, and these from their start."""
+    some = cut(recording("java-2.8", "plain-2"), *part, tmp_path)
+    comparison = compared(str(recording("java-2.8", "plain-1")), some)
+    assert entry_texts(comparison) == []
+    assert "nor " in comparison.not_compared[0]
+
+
+def test_what_a_program_does_before_the_rest_is_not_missed(tmp_path: Path) -> None:
+    """The capture stops early; a producer asks for an id, on a connection of its own, before it produces."""
+    quiet = edited(bundled("compare-java-2"), tmp_path, without("InitProducerId"))
+    found = entry_texts(compared(bundled("compare-java-1"), cut(Path(quiet), 0, 9, tmp_path)))
+    assert ("InitProducerId", "", "only on one side") in [each[:3] for each in found]
+
+
+def test_a_matrix_says_what_its_sides_lack(tmp_path: Path) -> None:
+    paths = [
+        bundled("compare-java-1"),
+        bundled("compare-java-2"),
+        cut(Path(bundled("compare-java-2")), 5, 10, tmp_path),
+    ]
+    matrix = build_matrix([side(path) for path in paths])
+    [words] = matrix.not_compared
+    assert words.startswith(f"{Path(paths[2]).stem} lacks the beginning of ")
+    assert any(line.lstrip(" ·-").startswith("Not compared: ") for line in render_text(matrix_report(matrix)))
+    assert matrix_to_json(matrix)["not_compared"] == [words]
+    assert build_matrix([side(path) for path in paths[:2]]).not_compared == ()
 
 
 def test_only_what_a_side_may_have_missed_may_be_equal() -> None:
