@@ -3,6 +3,7 @@
 import json
 import sys
 from collections.abc import Sequence
+from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
 from dissector.capture import CaptureError
@@ -175,6 +176,22 @@ def views(folder: str, engine: "ViewEngine") -> int:
     from dissector.tables.views import statements
 
     print(";\n\n".join(statements(seen, engine)) + ";")
+    return 0
+
+
+def iceberg(folder: str, catalog: str | None, namespace: str) -> int:
+    """Write metadata of Iceberg over the tables, and print where it is; return the exit code."""
+    seen = _seen(folder)
+    if find_spec("pyiceberg") is None:
+        raise CaptureError("this needs pyiceberg: pip install 'kafka-dissector[iceberg]'")
+    from dissector.tables.file_systems import normal_uri
+    from dissector.tables.iceberg import write_iceberg
+
+    added = removed = 0
+    for table in write_iceberg(normal_uri(folder), seen, catalog, namespace):
+        print(f"{table.name}\t{table.metadata}")
+        added, removed = added + table.added, removed + table.removed
+    print(f"{clean(folder)}: {counted(added, 'file')} added, {removed:,} removed", file=sys.stderr)
     return 0
 
 

@@ -127,3 +127,28 @@ def tables_views(
     from dissector.cli.table_upkeep import views as run
 
     return run(folder, engine)
+
+
+@command(
+    tables,
+    "iceberg",
+    epilog=examples(
+        {
+            "read the tables as Iceberg's": "kdissect tables iceberg tables",
+            "register them in a catalog": "kdissect tables iceberg tables --catalog lab --namespace kafka",
+        }
+    ),
+)
+def tables_iceberg(
+    folder: Folder,
+    catalog: Annotated[
+        str | None,
+        typer.Option(metavar="NAME", help="Also register them in this catalog of pyiceberg's configuration."),
+    ] = None,
+    namespace: Annotated[str, typer.Option(metavar="NAME", help="Namespace of the tables in the catalog.")] = "kafka",
+) -> int:
+    """Write metadata of Apache Iceberg over the files of the tables, and print its places. No row is copied. Run it
+    again after an ingest, and after compact before vacuum."""
+    from dissector.cli.table_upkeep import iceberg as run
+
+    return run(folder, catalog, namespace)
