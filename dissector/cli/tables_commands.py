@@ -101,6 +101,35 @@ def tables_vacuum(
     return run(folder, hours)
 
 
+@command(
+    tables,
+    "upkeep",
+    epilog=examples(
+        {
+            "once a day, from a timer": "kdissect tables upkeep tables --keep 30d",
+            "what that would do": "kdissect tables upkeep tables --keep 30d --dry-run",
+        }
+    ),
+)
+def tables_upkeep(
+    folder: Folder,
+    *,
+    keep: Annotated[
+        str | None,
+        typer.Option(metavar="AGE", help="Forget captures that ended longer ago: days or hours, such as 30d or 12h."),
+    ] = None,
+    hours: Annotated[
+        int, typer.Option("--older-than", metavar="HOURS", min=0, help="Remove only files older than this.")
+    ] = 24,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what would be done.")] = False,
+) -> int:
+    """Forget old captures, compact, write Iceberg's metadata again if it is there, and vacuum, while others ingest and
+    read. One line a step; exit code 1 if an ingest is at work, so that vacuum is left to the next time."""
+    from dissector.cli.table_upkeep import upkeep as run
+
+    return run(folder, keep, hours, dry_run=dry_run)
+
+
 @command(tables, "verify", epilog=examples({"whether files or rows are missing": "kdissect tables verify tables"}))
 def tables_verify(folder: Folder) -> int:
     """Check that all files and rows are there; exit code 1 if not. Also say which captures have parts of the same
