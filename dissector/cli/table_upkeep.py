@@ -228,12 +228,13 @@ def verify(folder: str) -> int:
     return NEGATIVE if found else 0
 
 
-def views(folder: str, engine: "ViewEngine") -> int:
-    """Print statements that define views of the tables; return the exit code."""
+def views(folder: str, engine: "ViewEngine", *, of_now: bool) -> int:
+    """Print statements that define views of the tables, or of the files that are there now; return the exit code."""
     seen = _seen(folder)
+    from dissector.tables.file_systems import normal_uri
     from dissector.tables.views import statements
 
-    print(";\n\n".join(statements(seen, engine)) + ";")
+    print(";\n\n".join(statements(seen, engine, by_log=None if of_now else normal_uri(folder))) + ";")
     return 0
 
 

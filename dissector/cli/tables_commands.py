@@ -148,25 +148,25 @@ def tables_verify(folder: Folder) -> int:
 )
 def tables_views(
     folder: Folder,
+    *,
     engine: Annotated[ViewEngine, typer.Option("--for", help="Engine that runs the SQL.")] = ViewEngine.DUCKDB,
+    of_now: Annotated[
+        bool, typer.Option("--snapshot", help="List the files that are there now, for engines without Delta Lake.")
+    ] = False,
 ) -> int:
     """Print SQL that defines views of the tables. There is one for each table, with its valid rows, and others for
-    common questions: lag, rebalances by cause, error budget. They cover the captures that are there now: print the SQL
-    again after an ingest."""
+    common questions: lag, rebalances by cause, error budget. They read by Delta's log and stay valid, with DuckDB's
+    extension delta or Spark's package of Delta Lake. With --snapshot, neither is needed: print the SQL again after an
+    ingest."""
     from dissector.cli.table_upkeep import views as run
 
-    return run(folder, engine)
+    return run(folder, engine, of_now=of_now)
 
 
 @command(
     tables,
     "iceberg",
-    epilog=examples(
-        {
-            "read the tables as Iceberg's": "kdissect tables iceberg tables",
-            "register them in a catalog": "kdissect tables iceberg tables --catalog lab --namespace kafka",
-        }
-    ),
+    epilog=examples({"read the tables as Iceberg's": "kdissect tables iceberg tables"}),
 )
 def tables_iceberg(
     folder: Folder,

@@ -52,7 +52,7 @@ def _vacuum(uri: str, name: str, hours: int, *, dry_run: bool) -> int:
     remove = partial(table.vacuum, hours, enforce_retention_duration=False, full=True)
     storage, top = opened(f"{uri}/{name}")
     found = storage.get_file_info([f"{top}/{path}" for path in remove(dry_run=True)])
-    there = sum(each.type == pa.fs.FileType.File for each in found)
+    there: int = sum(each.type == pa.fs.FileType.File for each in found)
     if there and not dry_run:
         remove(dry_run=False)
     return there
