@@ -58,6 +58,13 @@ def opened(name: str) -> tuple[pa.fs.FileSystem, str]:
     return files, f"{top.rstrip('/')}/{path}".rstrip("/")
 
 
+def is_there(name: str) -> bool:
+    """Return whether a folder or a file is there. Raises one of `ERRORS`."""
+    files, path = opened(name)
+    found: bool = files.get_file_info(path).type != pa.fs.FileType.NotFound
+    return found
+
+
 def create_folder(files: pa.fs.FileSystem, path: str) -> None:
     """Create a folder where there are such: object stores only have names with slashes. Raises `OSError`."""
     if files.type_name in ("local", "hdfs"):
