@@ -29,6 +29,8 @@ _REQUEST_ID: Final = re.compile(r" *\(Request ID: [^)]*\)")
 _DECORATION: Final = re.compile(r"\x1b\[[0-9;]*m|\u21b3")
 _OF_LIBRARY: Final = re.compile(r"^(?:\w[\w ]* error(?::| ->) *)+")
 """The library's words before those of the store."""
+_FRAME: Final = re.compile(r"^\d+: <unknown>$")
+"""A line of a stack without names, which follows the words."""
 _MAX_LINES: Final = 6
 ERRORS: Final = (OSError, pa.ArrowInvalid, pa.ArrowNotImplementedError)
 """What pyarrow raises for a name or a store that can't be used."""
@@ -106,7 +108,7 @@ def reason(error: Exception) -> str:
         code, details = found.groups()
         return f"{_CAPITAL.sub(' ', code).lower()}: {details}"
     lines = [_DECORATION.sub("", line).strip() for line in str(error).splitlines()]
-    words = ": ".join(line for line in lines[:_MAX_LINES] if line) or type(error).__name__
+    words = ": ".join(line for line in lines[:_MAX_LINES] if line and not _FRAME.match(line)) or type(error).__name__
     words = _OF_LIBRARY.sub("", _REQUEST_ID.sub("", words)).strip().rstrip(".")
     if found := _S3_ERROR.search(words):
         code, details = found.groups()
