@@ -19,8 +19,8 @@ from dissector.capture.live.output_files import TEMPORARY, OutputFiles
 from dissector.capture.live.writer import CaptureWriter
 from dissector.conversation.pcapng import ETHERNET
 from dissector.core.text import os_reason
+from dissector.proxy.broker_ports import BrokerPorts, Listener
 from dissector.proxy.hooks import Hook
-from dissector.proxy.nodes import Listener, Nodes
 from dissector.proxy.recording import PacketLog
 from dissector.proxy.relay import Relay
 from dissector.proxy.settings import ProxySettings
@@ -45,7 +45,7 @@ class ProxyRun:
         self.hook = hook
         self.relays: set[Relay] = set()
         self.connections = 0
-        self.nodes = Nodes(settings, self._listen, _say)
+        self.nodes = BrokerPorts(settings, self._listen, _say)
         self._servers: list[asyncio.Task[asyncio.Server]] = []
         self._ended = asyncio.Event()
         self._begun = b""

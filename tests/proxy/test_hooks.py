@@ -12,6 +12,7 @@ import dpkt
 from dissector.capture.live.writer import CaptureWriter
 from dissector.conversation.pcapng import ETHERNET
 from dissector.proxy import BrokerAddress, ProxySettings
+from dissector.proxy.broker_ports import BrokerPorts, Listener
 from dissector.proxy.hooks import (
     PASS,
     WHOLE,
@@ -25,7 +26,6 @@ from dissector.proxy.hooks import (
     Pass,
     Replace,
 )
-from dissector.proxy.nodes import Listener, Nodes
 from dissector.proxy.recording import PacketLog
 from dissector.proxy.relay import Relay
 from tests.frames import request, response
@@ -82,7 +82,7 @@ class Run:
         self.connections = 0
         writer = CaptureWriter(settings, ETHERNET, lambda _: None)
         self.log = PacketLog(writer, self.said.append)
-        self.nodes = Nodes(settings, self._listen, self.said.append)
+        self.nodes = BrokerPorts(settings, self._listen, self.said.append)
 
     tls: ssl.SSLContext | None
 
