@@ -4,7 +4,7 @@ import random
 from collections.abc import Iterator
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dissector.protocol.codec.plan import plan
@@ -103,6 +103,7 @@ def put_addresses(value: object, chance: random.Random) -> None:
 
 
 @pytest.mark.parametrize(("key", "version"), VERSIONS)
+@settings(max_examples=30)
 @given(st.integers(0, 2**32))
 def test_only_hosts_and_ports_change_whatever_the_pieces(key: int, version: int, seed: int) -> None:
     chance = random.Random(seed)
@@ -116,6 +117,7 @@ def test_only_hosts_and_ports_change_whatever_the_pieces(key: int, version: int,
 
 
 @pytest.mark.parametrize(("key", "version"), VERSIONS)
+@settings(max_examples=30)
 @given(st.integers(0, 2**32))
 def test_each_address_is_told_with_its_node(key: int, version: int, seed: int) -> None:
     chance = random.Random(seed)
@@ -194,6 +196,7 @@ def test_any_number_of_bytes_is_filled(size: int) -> None:
 
 
 @pytest.mark.parametrize(("key", "version"), VERSIONS)
+@settings(max_examples=30)
 @given(st.integers(0, 2**32))
 def test_what_is_damaged_or_unknown_goes_on_byte_for_byte(key: int, version: int, seed: int) -> None:
     chance = random.Random(seed)
