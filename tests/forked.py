@@ -54,8 +54,9 @@ _PACKAGES: Final = {
 """What programs of a kind import: our packages with all their modules. Each kind is forked from another process, as a
 process with more modules takes longer to fork and to end. One for ``unread`` has read no capture: whose programs have
 schemas of their own."""
-_LEFT_OUT: Final = ("dissector.cli.main",)
-"""What will be `__main__`."""
+_LEFT_OUT: Final = ("dissector.cli.main", "dissector.tables.iceberg")
+"""What will be `__main__`; and what imports a library that looks for its settings in the current folder, of which a
+forked process has none."""
 NOT_REWRITTEN: Final = "-W ignore::pytest.PytestAssertRewriteWarning"
 """For a forked pytest: the plugin's package is imported before it can rewrite the assertions there."""
 _OURS: Final = ("dissector", "tui")

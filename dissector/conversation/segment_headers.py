@@ -13,7 +13,10 @@ from dissector.conversation.turns import End
 
 LONGEST_PAYLOAD: Final = 65_495
 """Bytes of a segment with the longest IPv4 packet."""
-_ACK_AND_FLAGS: Final = struct.Struct(">HHIIBBHHH")
+_AFTER_LENGTH: Final = struct.pack(">HHBB", 0, 0x4000, 64, TCP)
+"""Of IPv4, up to the checksum: do not fragment, time to live 64."""
+_V4: Final = struct.Struct(">16sH6sH12sIIHHHH")
+_V6: Final = struct.Struct(">18sHBB36sIIHHHH")
 
 
 class SegmentHeaders:
@@ -21,28 +24,29 @@ class SegmentHeaders:
 
     def __init__(self, source: End, destination: End, *, outward: bool) -> None:
         sender, receiver = ip_address(source.host), ip_address(destination.host)
-        self._ports = source.port, destination.port
-        self._is_v4 = isinstance(sender, IPv4Address)
         macs = MACS[outward] + MACS[not outward]
-        self._macs = macs + (b"\x08\x00" if self._is_v4 else b"\x86\xdd")
-        self._addresses = sender.packed + receiver.packed
-        self._pseudo_sum = _words(self._addresses) + TCP
-        self._ip_sum = _words(self._addresses) + 0x4500 + 0x4000 + (64 << 8 | TCP)
+        self._is_v4 = isinstance(sender, IPv4Address)
+        addresses = sender.packed + receiver.packed
+        self._pseudo_sum = _words(addresses) + TCP
+        self._ip_sum = _words(addresses) + _words(_AFTER_LENGTH) + 0x4500
+        self._begin = macs + (b"\x08\x00\x45\x00" if self._is_v4 else b"\x86\xdd\x60\x00\x00\x00")
+        self._ends = addresses + struct.pack(">HH", source.port, destination.port)
 
     def header(self, flags: int, seq: int, ack: int, size: int) -> bytes:
-        """Return what stands before `size` bytes of payload. Sequence numbers wrap."""
+        """Return what stands before `size` bytes of payload. Sequence numbers have 32 bits."""
         options = SYN_OPTIONS if flags & SYN else b""
         length = 20 + len(options) + size
-        tcp = _ACK_AND_FLAGS.pack(
-            *self._ports, seq & 0xFFFFFFFF, ack & 0xFFFFFFFF, (20 + len(options)) // 4 << 4, flags, WINDOW,
-            _folded(self._pseudo_sum + length), 0,
-        )  # fmt: skip
+        offset_and_flags = (20 + len(options)) << 10 | flags
+        checksum = _folded(self._pseudo_sum + length)
         if not self._is_v4:
-            return self._macs + struct.pack(">IHBB", 6 << 28, length, TCP, 64) + self._addresses + tcp + options
+            made = _V6.pack(self._begin, length, TCP, 64, self._ends, seq, ack, offset_and_flags, WINDOW, checksum, 0)
+            return made + options
         total = 20 + length
-        checksum = 0xFFFF - _folded(self._ip_sum + total)
-        head = struct.pack(">BBHHHBBH", 0x45, 0, total, 0, 0x4000, 64, TCP, checksum)
-        return self._macs + head + self._addresses + tcp + options
+        made = _V4.pack(
+            self._begin, total, _AFTER_LENGTH, 0xFFFF - _folded(self._ip_sum + total), self._ends, seq, ack,
+            offset_and_flags, WINDOW, checksum, 0,
+        )  # fmt: skip
+        return made + options
 
 
 def _words(data: bytes) -> int:

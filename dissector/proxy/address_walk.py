@@ -82,6 +82,8 @@ class AddressWalk:
 
     def feed(self, piece: bytes) -> None:
         """Take the next bytes of the frame, from its size on. Raises `WireError`."""
+        if self.done:
+            return
         received = self._base + len(self._data)
         if self.at >= received + len(piece):  # nothing of it is looked at
             self._data.clear()

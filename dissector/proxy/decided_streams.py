@@ -98,6 +98,9 @@ class _Decided(FrameStream):
             for act in idle:
                 act()
 
+    def _ordinary(self, data: bytes, end: int) -> int:
+        return 0  # each frame is decided about
+
     def _fed(self) -> None:
         if self._closing is not None:
             reset, self._closing = self._closing, None
@@ -109,7 +112,7 @@ class _Decided(FrameStream):
         super().end()
 
 
-class DecidedRequestStream(RequestStream, _Decided):
+class DecidedRequestStream(_Decided, RequestStream):
     """From a client to a broker."""
 
     def __init__(
@@ -128,8 +131,8 @@ class DecidedRequestStream(RequestStream, _Decided):
     def answer(self, action: Answer) -> None:
         if self._expects:
             last = self._pending[-1]
-            assert isinstance(last, Request)
-            self._pending[-1] = MadeAnswer(last.correlation_id, action, last)
+            assert not isinstance(last, MadeAnswer)
+            self._pending[-1] = MadeAnswer(last[0], action, last)
             self._peer.flush_answers()
 
     def forget(self) -> None:
@@ -167,7 +170,7 @@ class DecidedRequestStream(RequestStream, _Decided):
         return data[start : start + length].decode("utf-8", "replace")
 
 
-class DecidedResponseStream(ResponseStream, _Decided):
+class DecidedResponseStream(_Decided, ResponseStream):
     """From a broker to a client."""
 
     def __init__(self, send: Send, pending: Pending, told: Told, decider: Decider, ends: Ends) -> None:
@@ -178,9 +181,9 @@ class DecidedResponseStream(ResponseStream, _Decided):
 
     def rewriter(self, size: int) -> Sink | None:
         request = self._request
-        if request is None or request.api_key not in REWRITTEN:
+        if request is None or request[1] not in REWRITTEN:
             return None
-        return rewriter(request.api_key, request.version, size, self._told)
+        return rewriter(request[1], request[2], size, self._told)
 
     def flush_answers(self) -> None:
         """Send the answers whose turn it is."""
@@ -204,10 +207,8 @@ class DecidedResponseStream(ResponseStream, _Decided):
             decider = _Always(Replace(answer.frame, answer.comment, answer.delay))
         else:
             self._request = found
-        request = self._request or Request(0, NO_FRAME, 0)
-        head = FrameHead(
-            False, request.api_key, request.version, request.correlation_id, None, PREFIX + size, has_response=False
-        )
+        correlation_id, key, version = self._request or (0, NO_FRAME, 0)
+        head = FrameHead(False, key, version, correlation_id, None, PREFIX + size, has_response=False)
         return DecidedFrame(head, decider, self)
 
     def _go_on(self) -> None:

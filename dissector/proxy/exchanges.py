@@ -27,6 +27,8 @@ _MOST_PENDING: Final = 100_000
 """Requests of a connection that wait for a response; the oldest are forgotten past it."""
 _MOST_HEAD: Final = 64 << 10
 """Bytes of a Produce request in which `acks` is looked for: a client id and a transactional id have 32 KiB each."""
+_SPECIAL: Final = frozenset((ApiKey.PRODUCE, ApiKey.SASL_HANDSHAKE))
+"""Requests that are looked at closer."""
 _TLS_HANDSHAKE: Final = b"\x16\x03"
 _HTTP: Final = (b"GET ", b"POST", b"PUT ", b"HEAD", b"CONN", b"OPTI", b"PRI ", b"DELE")
 BOUND_TO_HOST: Final = {
@@ -36,12 +38,8 @@ BOUND_TO_HOST: Final = {
 """SASL mechanisms that fail behind a proxy, and why."""
 
 
-class Request(NamedTuple):
-    """A request that waits for its response."""
-
-    correlation_id: int
-    api_key: int
-    version: int
+Request = tuple[int, int, int]
+"""A request that waits for its response: its correlation id, API and version. A plain tuple: each request has one."""
 
 
 class MadeAnswer(NamedTuple):
@@ -71,6 +69,20 @@ class RequestStream(FrameStream):
         self._is_first = True
         self._in_tokens = False
 
+    def _ordinary(self, data: bytes, end: int) -> int:
+        at = 0
+        if self._is_first or self._in_tokens:
+            return at
+        append = self._pending.append
+        while end - at >= _REQUEST.size:
+            size, key, version, correlation_id = _REQUEST.unpack_from(data, at)
+            following: int = at + PREFIX + size
+            if size < self.HEAD or following > end or key in _SPECIAL:
+                break
+            append((correlation_id, key, version))
+            at = following
+        return at
+
     def _next_size(self, data: bytes, at: int, end: int) -> int:
         if self._is_first and end - at >= PREFIX:
             if not 0 <= SIZE.unpack_from(data, at)[0] <= limits.DEFAULT.frame_size:
@@ -92,7 +104,7 @@ class RequestStream(FrameStream):
         if key == ApiKey.SASL_HANDSHAKE:
             self._in_tokens = version == 0
             self._look_at_mechanism(data[at : at + PREFIX + size], version)
-        self._pending.append(Request(correlation_id, key, version))
+        self._pending.append((correlation_id, key, version))
         if len(self._pending) > _MOST_PENDING:
             self._pending.popleft()
         return None
@@ -128,20 +140,33 @@ class ResponseStream(FrameStream):
         self._pending = pending
         self._told = told
 
+    def _ordinary(self, data: bytes, end: int) -> int:
+        at = 0
+        pending = self._pending
+        while pending and end - at >= _RESPONSE.size:
+            size, correlation_id = _RESPONSE.unpack_from(data, at)
+            following: int = at + PREFIX + size
+            first = pending[0]
+            if size < self.HEAD or following > end or first[0] != correlation_id or first[1] in REWRITTEN:
+                break
+            pending.popleft()
+            at = following
+        return at
+
     def _begin(self, data: bytes, at: int, size: int) -> Sink | None:
         if size < self.HEAD:
             return None
         request = self._answered(_RESPONSE.unpack_from(data, at)[1])
-        if not isinstance(request, Request) or request.api_key not in REWRITTEN:
+        if request is None or isinstance(request, MadeAnswer) or request[1] not in REWRITTEN:
             return None
-        return rewriter(request.api_key, request.version, PREFIX + size, self._told)
+        return rewriter(request[1], request[2], PREFIX + size, self._told)
 
     def _answered(self, correlation_id: int) -> Request | MadeAnswer | None:
         """Take the request that a response answers out of those that wait; None if there is none."""
         pending = self._pending
-        if pending and pending[0].correlation_id == correlation_id:
+        if pending and pending[0][0] == correlation_id:
             return pending.popleft()
-        found = next((each for each in pending if each.correlation_id == correlation_id), None)
+        found = next((each for each in pending if each[0] == correlation_id), None)
         if found is not None:
             pending.remove(found)
         return found

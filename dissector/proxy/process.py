@@ -6,11 +6,13 @@ ends cleanly when standard input ends, gets comments on lines of standard input,
 """
 
 import asyncio
+import contextlib
 import os
+import resource
 import signal
 import ssl
 import sys
-from typing import Final
+from typing import Any, Final
 
 from dissector.capture.errors import CaptureError
 from dissector.capture.live import events
@@ -19,8 +21,8 @@ from dissector.capture.live.output_files import TEMPORARY, OutputFiles
 from dissector.capture.live.writer import CaptureWriter
 from dissector.conversation.pcapng import ETHERNET
 from dissector.core.text import os_reason
+from dissector.proxy.broker_ports import BrokerPorts, Listener
 from dissector.proxy.hooks import Hook
-from dissector.proxy.nodes import Listener, Nodes
 from dissector.proxy.recording import PacketLog
 from dissector.proxy.relay import Relay
 from dissector.proxy.settings import ProxySettings
@@ -45,7 +47,7 @@ class ProxyRun:
         self.hook = hook
         self.relays: set[Relay] = set()
         self.connections = 0
-        self.nodes = Nodes(settings, self._listen, _say)
+        self.nodes = BrokerPorts(settings, self._listen, _say)
         self._servers: list[asyncio.Task[asyncio.Server]] = []
         self._ended = asyncio.Event()
         self._begun = b""
@@ -61,10 +63,17 @@ class ProxyRun:
         send_event(events.STARTED, engine=ENGINE, raised=False)
         self._is_started = True
         loop = asyncio.get_running_loop()
+        loop.set_exception_handler(self._failed)
         loop.add_reader(events.CHANNEL, self._read_channel)
         loop.call_later(STATISTICS_SECONDS, self._report)
         await self._ended.wait()
         await self._close()
+
+    def _failed(self, loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+        """Say what went wrong with one connection, once: the others go on."""
+        error = context.get("exception")
+        reason = os_reason(error) if isinstance(error, OSError) else type(error).__name__
+        self.nodes.complain(f"{context['message']}: {reason}")
 
     def _listen(self, listener: Listener) -> None:
         """Accept connections from a new listener."""
@@ -136,6 +145,9 @@ def proxy(settings: ProxySettings) -> None:
 
 def main() -> int:
     """Run the process; return its exit code, 0 if it ended as it was told to."""
+    hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+    with contextlib.suppress(OSError, ValueError):
+        resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))  # each connection takes two
     for number in (signal.SIGINT, signal.SIGHUP):
         signal.signal(number, signal.SIG_IGN)  # the terminal sends them to the analyzing process, too, which stops us
     try:

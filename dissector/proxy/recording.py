@@ -3,18 +3,15 @@ not there, with the proxy's times.
 
 Invariants:
   * packets of a connection are in the order in which bytes passed, and have no gaps;
-  * a packet is in the file before the event loop looks for what comes next: what was sent on is recorded, whenever the
-    process is killed;
+  * what was sent on is in the file, whenever the process is killed: it is written before anything else is done;
   * two open connections never have the same ends.
 """
 
-import asyncio
 import time
 from collections.abc import Callable
 from ipaddress import ip_address
 from typing import Final
 
-from dissector.capture.live.packet_ring import Packet
 from dissector.capture.live.writer import CaptureWriter
 from dissector.conversation.headers import ACK, FIN, PSH, SYN
 from dissector.conversation.segment_headers import LONGEST_PAYLOAD, SegmentHeaders
@@ -22,20 +19,16 @@ from dissector.conversation.turns import End
 from dissector.core.text import os_reason
 
 RST: Final = 4
-FULL: Final = 4 << 20
-"""Bytes that wait to be written, at which they are written at once."""
 
 
 class PacketLog:
-    """Writes packets, those of one turn of the event loop together."""
+    """Writes packets."""
 
     def __init__(self, writer: CaptureWriter, on_failure: Callable[[str], object]) -> None:
         """`on_failure` gets the reason once, if the file can't be written: nothing is recorded from then on."""
         self._writer = writer
         self._on_failure = on_failure
         self._failed = False
-        self._waiting: list[Packet] = []
-        self._bytes = 0
         self.open: set[tuple[End, End]] = set()
         """The ends of open connections."""
 
@@ -44,29 +37,21 @@ class PacketLog:
         """Packets written."""
         return self._writer.delivered
 
-    def add(self, time_ns: int, data: bytes) -> None:
+    def add(self, time_ns: int, headers: bytes, payload: bytes | memoryview, comment: str = "") -> None:
         """Record a packet."""
-        if not self._waiting:
-            asyncio.get_running_loop().call_soon(self.flush)
-        self._waiting.append((time_ns, len(data), data))
-        self._bytes += len(data)
-        if self._bytes >= FULL:
-            self.flush()
-
-    def add_commented(self, time_ns: int, data: bytes, comment: str) -> None:
-        """Record a packet with a comment."""
-        self.flush()
-        self._attempt(lambda: self._writer.commented((time_ns, len(data), data), comment))
-
-    def flush(self) -> None:
-        """Write what waits."""
-        if self._waiting:
-            waiting, self._waiting, self._bytes = self._waiting, [], 0
-            self._attempt(lambda: self._writer.packets(waiting))
+        if self._failed:
+            return
+        try:
+            if comment:
+                data = headers + payload
+                self._writer.commented((time_ns, len(data), data), comment)
+            else:
+                self._writer.segment(time_ns, headers, payload)
+        except OSError as error:
+            self._fail(error)
 
     def note(self, comments: list[str]) -> None:
         """Write comments."""
-        self.flush()
         self._attempt(lambda: self._writer.comments(comments))
 
     def statistics(self) -> None:
@@ -75,7 +60,6 @@ class PacketLog:
 
     def close(self) -> None:
         """Complete the file."""
-        self.flush()
         self._writer.close()
 
     def _attempt(self, write: Callable[[], object]) -> None:
@@ -84,8 +68,11 @@ class PacketLog:
         try:
             write()
         except OSError as error:
-            self._failed = True
-            self._on_failure(os_reason(error))
+            self._fail(error)
+
+    def _fail(self, error: OSError) -> None:
+        self._failed = True
+        self._on_failure(os_reason(error))
 
 
 class RecordedConnection:
@@ -112,8 +99,12 @@ class RecordedConnection:
 
     def data(self, time_ns: int, data: bytes, comment: str = "", *, from_client: bool) -> None:
         """One side sent bytes; the first packet of them has the comment."""
+        if len(data) <= LONGEST_PAYLOAD:
+            self._packet(time_ns, ACK | PSH, data, comment, from_client=from_client)
+            return
+        view = memoryview(data)
         for at in range(0, len(data), LONGEST_PAYLOAD):
-            part = data if len(data) <= LONGEST_PAYLOAD else data[at : at + LONGEST_PAYLOAD]
+            part = view[at : at + LONGEST_PAYLOAD]
             self._packet(time_ns, ACK | PSH, part, "" if at else comment, from_client=from_client)
 
     def end(self, *, from_client: bool) -> None:
@@ -138,14 +129,13 @@ class RecordedConnection:
         self._is_open = False
         self._log.open.discard((self.client, self.server))
 
-    def _packet(self, time_ns: int, flags: int, payload: bytes = b"", comment: str = "", *, from_client: bool) -> None:
+    def _packet(
+        self, time_ns: int, flags: int, payload: bytes | memoryview = b"", comment: str = "", *, from_client: bool
+    ) -> None:
         seq, ack = self._next[from_client], self._next[not from_client] if flags & ACK else 0
-        self._next[from_client] = seq + len(payload) + bool(flags & (SYN | FIN)) & 0xFFFFFFFF
-        data = self._headers[from_client].header(flags, seq, ack, len(payload)) + payload
-        if comment:
-            self._log.add_commented(time_ns, data, comment)
-        else:
-            self._log.add(time_ns, data)
+        size = len(payload)
+        self._next[from_client] = (seq + size + (flags & (SYN | FIN) != 0)) & 0xFFFFFFFF
+        self._log.add(time_ns, self._headers[from_client].header(flags, seq, ack, size), payload, comment)
 
 
 def _of_one_family(client: End, server: End) -> tuple[End, End]:

@@ -15,11 +15,11 @@ from typing import Final, Protocol
 from dissector.conversation.turns import End
 from dissector.core.text import endpoint_name
 from dissector.proxy.broker_address import BrokerAddress
+from dissector.proxy.broker_ports import BrokerPorts, Listener
 from dissector.proxy.decided_streams import DecidedRequestStream, DecidedResponseStream, Ends
 from dissector.proxy.exchanges import NotKafkaError, Pending, RequestStream, ResponseStream
 from dissector.proxy.frame_stream import FrameStream
 from dissector.proxy.hooks import Connection, Hook
-from dissector.proxy.nodes import Listener, Nodes
 from dissector.proxy.recording import PacketLog, RecordedConnection
 from dissector.proxy.settings import ProxySettings
 from dissector.proxy.upstream import ConnectError, connect
@@ -30,11 +30,11 @@ _RESET: Final = struct.pack("ii", 1, 0)
 """SO_LINGER, with which a socket that is closed sends RST."""
 
 
-class Run(Protocol):
+class RelayRun(Protocol):
     """What all connections of a run share."""
 
     settings: ProxySettings
-    nodes: Nodes
+    nodes: BrokerPorts
     log: PacketLog
     tls: ssl.SSLContext | None
     relays: set["Relay"]
@@ -44,7 +44,7 @@ class Run(Protocol):
     """How many there were."""
 
 
-class _Side(asyncio.Protocol):
+class _ConnectionSide(asyncio.Protocol):
     """One of the two connections."""
 
     def __init__(self, relay: "Relay", *, is_client: bool) -> None:
@@ -107,11 +107,11 @@ class _Side(asyncio.Protocol):
 class Relay:
     """Both sides."""
 
-    def __init__(self, run: Run, listener: Listener) -> None:
+    def __init__(self, run: RelayRun, listener: Listener) -> None:
         self._run = run
         self._listener = listener
-        self.client = _Side(self, is_client=True)
-        self.broker = _Side(self, is_client=False)
+        self.client = _ConnectionSide(self, is_client=True)
+        self.broker = _ConnectionSide(self, is_client=False)
         self._recorded: RecordedConnection | None = None
         self._connecting: asyncio.Task[None] | None = None
         self._is_over = False
@@ -161,7 +161,7 @@ class Relay:
             self.broker.send, pending, nodes.complain, requests, self._ends(recorded, self.client), decided
         )
 
-    def _ends(self, recorded: RecordedConnection, side: _Side) -> Ends:
+    def _ends(self, recorded: RecordedConnection, side: _ConnectionSide) -> Ends:
         is_client = side.is_client
         return Ends(
             lambda data, comment: recorded.data(time.time_ns(), data, comment, from_client=is_client),
@@ -171,7 +171,7 @@ class Relay:
             side.resume,
         )
 
-    def received(self, side: _Side, data: bytes) -> None:
+    def received(self, side: _ConnectionSide, data: bytes) -> None:
         """Record what a side sent, and send it on."""
         if self._recorded is None or side.stream is None:
             return
@@ -183,11 +183,11 @@ class Relay:
             self._run.nodes.complain(f"a client on {self._recorded.client.host} {error}")
             self._over(reset=False)
 
-    def other(self, side: _Side) -> _Side:
+    def other(self, side: _ConnectionSide) -> _ConnectionSide:
         """Return the other side."""
         return self.broker if side.is_client else self.client
 
-    def ended(self, side: _Side) -> bool:
+    def ended(self, side: _ConnectionSide) -> bool:
         """A side sends no more; return whether it still wants to read."""
         if side.stream is not None:
             if side.stream.waits:
@@ -203,7 +203,7 @@ class Relay:
         other.write_eof()
         return True
 
-    def lost(self, side: _Side, error: Exception | None) -> None:
+    def lost(self, side: _ConnectionSide, error: Exception | None) -> None:
         """A side is closed."""
         if isinstance(error, ConnectionResetError):
             self._record_reset(side)
@@ -229,7 +229,7 @@ class Relay:
         self._recorded = RecordedConnection(self._run.log, client, End(*address), time_ns)
         return self._recorded
 
-    def _record_reset(self, side: _Side) -> None:
+    def _record_reset(self, side: _ConnectionSide) -> None:
         if self._recorded is not None:
             self._recorded.reset(from_client=side.is_client)
 

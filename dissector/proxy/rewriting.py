@@ -1,20 +1,18 @@
 """Puts a proxy's addresses in the place of brokers' in one response, as its bytes come.
 
 Only hosts, ports, and the sizes around them change; they are written by our writer, and all else stays as it came, so
-that unknown tagged fields and odd encodings do. A response is held until its last address is there: of Metadata its
-beginning, of Fetch and the like all of it, as the frame's size comes first. Those end with addresses only where a
-leader has moved (KIP-951), and mostly their last bytes show that there are none.
+that unknown tagged fields and odd encodings do. A response that begins with addresses is held until the last of them is
+there, as the frame's size comes first. Fetch and the like end with addresses, and only where a leader has moved
+(KIP-951): mostly their last bytes show that there are none. Long ones are not held for that; see `_AtEnd`.
 
 Invariants:
   * a response in which nothing is to be changed goes on byte for byte, a damaged one too;
-  * at most `HELD_BYTES` are held. A longer response that ends with addresses goes on as it comes, and they are hidden
-    from the client in as many bytes: it asks Metadata then, as clients before KIP-951.
+  * what is held and kept is bounded.
 """
 
 from collections.abc import Iterable, Sequence
 from typing import Final, Protocol
 
-from dissector.protocol.codec.plan import TypePlan
 from dissector.protocol.codec.writer import write_value
 from dissector.protocol.message import PREFIX
 from dissector.protocol.schema.api_keys import ApiKey
@@ -24,8 +22,18 @@ from dissector.protocol.wire import WireError, uvarint, uvarint_bytes
 from dissector.proxy.address_fields import ADDRESSES
 from dissector.proxy.address_walk import AddressWalk, FoundAddress
 
-HELD_BYTES: Final = 4 << 20
-"""Of a response that is held."""
+HELD_BYTES: Final = 64 << 10
+"""Of a response that is held whole because it may end with addresses."""
+HELD_BACK: Final = 16 << 10
+"""Of a longer one, its end: room for the addresses of 200 brokers."""
+KEPT_BYTES: Final = 4 << 20
+"""Of a response whose pieces are kept until its end has come."""
+EARLY_BYTES: Final = 16 << 20
+"""Of a response that is held until the last of the addresses at its beginning."""
+_LOOKED_AT: Final = 8
+_LEAST_FILLER: Final = 2
+Edit = tuple[int, int, bytes]
+"""Where it begins and ends, and what stands there then."""
 _FIRST_FLEXIBLE: Final = 3
 """Of ApiVersions."""
 _HIDDEN_TAG: Final = 127
@@ -78,7 +86,7 @@ def rewriter(api_key: int, version: int, size: int, told: Told) -> ResponseRewri
     walk = AddressWalk(api_key, version, size, places)
     if not places[0].last:
         return _Early(walk, size, told, known.name)
-    return _AtEnd(walk, size, told, api_key) if size <= HELD_BYTES else _Hidden(walk, size, told, known.name)
+    return _AtEnd(walk, size, told, api_key)
 
 
 class _Early:
@@ -102,7 +110,7 @@ class _Early:
         if self._walk.done:
             whole = b"".join(self._released())
             return (rewritten(whole, self._size, self._walk, self._told),)
-        if self._count >= self._size or self._count > HELD_BYTES:
+        if self._count >= self._size or self._count > EARLY_BYTES:
             self._told.complain(f"{self._name}: no end of its addresses: a response goes on as it is")
             return self._released()
         return ()
@@ -113,82 +121,98 @@ class _Early:
 
 
 class _AtEnd:
-    """Holds a whole response, and looks for addresses at its end."""
+    """Looks for addresses at the end of a response.
+
+    A short one is held. Of a longer one only the end is, and what goes on in its place has as many bytes: the size is
+    sent by then. Up to `KEPT_BYTES` the pieces are kept, and walked through only if the last bytes ask for it.
+    """
 
     def __init__(self, walk: AddressWalk, size: int, told: Told, api_key: int) -> None:
         self._walk, self._size, self._told, self._api_key = walk, size, told, api_key
-        self._held: list[bytes] = []
-        self._left = size
-
-    def feed(self, piece: bytes) -> Sequence[bytes]:
-        self._held.append(piece)
-        self._left -= len(piece)
-        if self._left:
-            return ()
-        last = piece if len(piece) >= 8 else b"".join(self._held)[-8:]
-        if surely_no_addresses(self._api_key, last, self._size):
-            return self._held
-        whole = b"".join(self._held)
-        try:
-            self._walk.feed(whole)
-        except WireError:
-            return (whole,)
-        return (rewritten(whole, self._size, self._walk, self._told),)
-
-
-class _Hidden:
-    """Lets a long response go on up to the addresses at its end, and hides them."""
-
-    def __init__(self, walk: AddressWalk, size: int, told: Told, name: str) -> None:
-        self._walk, self._told, self._name = walk, told, name
-        self._left = size
-        self._held = bytearray()
-        self._base = 0
-        """Offset in the frame of the first byte held."""
+        self._at = 0
+        self._hold_from = 0 if size <= HELD_BYTES else size - HELD_BACK
+        self._kept: list[bytes] | None = [] if size <= KEPT_BYTES else None
+        self._end: list[bytes] = []
         self._damaged = False
 
     def feed(self, piece: bytes) -> Sequence[bytes]:
-        self._left -= len(piece)
-        self._held += piece
+        start = self._at
+        self._at += len(piece)
+        if self._kept is not None:
+            self._kept.append(piece)
+        else:
+            self._look(piece)
+        if self._at <= self._hold_from:
+            return (piece,)
+        cut = max(0, self._hold_from - start)
+        out = [piece[:cut]] if cut else []
+        self._end.append(piece[cut:])
+        if self._at < self._size:
+            return out
+        return [*out, *self._last()]
+
+    def _look(self, data: bytes) -> None:
         if not self._damaged:
             try:
-                self._walk.feed(piece)
+                self._walk.feed(data)
             except WireError:
                 self._damaged = True
-            self._damaged |= self._walk.done and self._left > 0
-        walk, until = self._walk, self._base + len(self._held)
-        if not self._left or self._damaged:
-            if walk.found and not self._damaged:
-                self._hide()
-        else:
-            begun = walk.tag.tag_start if walk.tag is not None else walk.array_start
-            until = min(until, max(0, walk.at - 16), until if begun is None else begun)
-        out = bytes(self._held[: until - self._base])
-        del self._held[: len(out)]
-        self._base += len(out)
-        return (out,) if out else ()
 
-    def _hide(self) -> None:
-        self._told.complain(f"{self._name}: addresses at the end of a response of this size are hidden from the client")
-        if self._walk.tag is not None:
-            self._held[self._walk.tag.tag_start - self._base] = _HIDDEN_TAG
-            return
-        assert self._walk.array_start is not None
-        start = self._walk.array_start - self._base
-        hidden = hidden_array(len(self._held) - start)
-        self._held[start:] = hidden
+    def _last(self) -> Sequence[bytes]:
+        """Return what goes on of the end that was held."""
+        if self._kept is not None:
+            last = self._end[-1] if len(self._end[-1]) >= _LOOKED_AT else b"".join(self._end)[-_LOOKED_AT:]
+            if surely_no_addresses(self._api_key, last, self._size):
+                return self._end
+            self._look(b"".join(self._kept))
+        walk = self._walk
+        begun = walk.tag.tag_start if walk.tag is not None else walk.array_start
+        if self._damaged or not walk.found or begun is None or begun <= self._hold_from > 0:
+            return self._end
+        end = b"".join(self._end)
+        if not self._hold_from:
+            return (rewritten(end, self._size, walk, self._told),)
+        return (fitted(end, self._hold_from, walk, self._told),)
 
 
-def hidden_array(size: int) -> bytes:
-    """Return an empty array and a tagged field that no schema has, in so many bytes: at least 14."""
+def fitted(end: bytes, base: int, walk: AddressWalk, told: Told) -> bytes:
+    """Return the end of a response, from offset `base` on, with the addresses that clients are told, in as many bytes:
+    what is left is filled with a tagged field that no schema has. Where they don't fit, they are hidden."""
+    edits = [(start - base, stop - base, new) for start, stop, new in edits_of(walk, told)]
+    if not edits:
+        return end
+    if walk.tag is not None:
+        start, value = walk.tag.tag_start - base, walk.tag.value_start - base
+        stop = value + walk.tag.size
+        content = spliced(end[:stop], edits, value)
+        made = end[start : start + 1] + uvarint_bytes(len(content)) + content
+        room = stop - start - len(made)
+        if room == 0:
+            return end[:start] + made + end[stop:]
+        if room >= _LEAST_FILLER and end[start - 1] < _HIDDEN_TAG:
+            return end[: start - 1] + bytes((end[start - 1] + 1,)) + made + filler(room) + end[stop:]
+        return end[:start] + bytes((_HIDDEN_TAG,)) + end[start + 1 :]
+    assert walk.array_start is not None
+    start = walk.array_start - base
+    made = spliced(end[:-1], edits, start)
+    room = len(end) - start - len(made) - 1
+    if end[-1] == 0 and room == 0:
+        return end[:start] + made + b"\0"
+    if end[-1] == 0 and room >= _LEAST_FILLER:
+        return end[:start] + made + b"\1" + filler(room)
+    return end[:start] + b"\1\1" + filler(len(end) - start - 2)
+
+
+def filler(size: int) -> bytes:
+    """Return a tagged field that no schema has, in so many bytes: at least two."""
     for width in range(1, 6):
-        content = size - 3 - width
+        content = size - 1 - width
         length = uvarint_bytes(content)
         if len(length) == width - 1:  # between two widths: varints may end with a zero
             length = length[:-1] + bytes((length[-1] | 0x80, 0))
         if len(length) == width:
-            return b"\x01\x01" + bytes((_HIDDEN_TAG,)) + length + bytes(content)
-    raise ValueError(f"{size} bytes can't be hidden")
+            return bytes((_HIDDEN_TAG,)) + length + bytes(content)
+    raise ValueError(f"{size} bytes can't be filled")
 
 
 def surely_no_addresses(api_key: int, last: bytes, size: int) -> bool:
@@ -205,34 +229,38 @@ def surely_no_addresses(api_key: int, last: bytes, size: int) -> bool:
 
 def rewritten(head: bytes, size: int, walk: AddressWalk, told: Told) -> bytes:
     """Return a frame's beginning, or all of it, with the addresses that clients are told; `size` is the frame's."""
-    edits: list[tuple[int, int, bytes]] = []
-    for found in walk.found:
-        new = told.told(found) if found.host and 0 < found.port < 1 << 16 else None
-        if new is not None:
-            edits.append((found.host_start, found.host_end, _written(found.host_plan, new[0])))
-            edits.append((found.port_start, found.port_start + found.port_plan.size, _written(found.port_plan, new[1])))
+    edits = edits_of(walk, told)
     if not edits:
         return head
     if walk.tag is not None:
         content = uvarint_bytes(walk.tag.size + _growth(edits))
         edits.append((walk.tag.size_start, walk.tag.value_start, content))
-    edits.sort()
+        edits.sort()
     length = size - PREFIX + _growth(edits)
-    return length.to_bytes(PREFIX, "big") + _spliced(head, edits)
+    return length.to_bytes(PREFIX, "big") + spliced(head, edits, PREFIX)
 
 
-def _written(plan: TypePlan, value: object) -> bytes:
-    return write_value(plan, value)
+def edits_of(walk: AddressWalk, told: Told) -> list[Edit]:
+    """Return what replaces the addresses that were found, in the order of their places."""
+    edits: list[Edit] = []
+    for found in walk.found:
+        new = told.told(found) if found.host and 0 < found.port < 1 << 16 else None
+        if new is not None:
+            edits.append((found.host_start, found.host_end, write_value(found.host_plan, new[0])))
+            edits.append(
+                (found.port_start, found.port_start + found.port_plan.size, write_value(found.port_plan, new[1]))
+            )
+    edits.sort()
+    return edits
 
 
-def _growth(edits: Iterable[tuple[int, int, bytes]]) -> int:
+def _growth(edits: Iterable[Edit]) -> int:
     return sum(len(new) - (end - start) for start, end, new in edits)
 
 
-def _spliced(data: bytes, edits: list[tuple[int, int, bytes]]) -> bytes:
-    """Return what is behind the size of a frame, with edits in the order of their places."""
+def spliced(data: bytes, edits: Iterable[Edit], at: int) -> bytes:
+    """Return what is from `at` on, with edits in the order of their places."""
     parts: list[bytes] = []
-    at = PREFIX
     for start, end, new in edits:
         parts += (data[at:start], new)
         at = end

@@ -15,6 +15,7 @@ SAMPLES: Final = {
     "tls.pcapng": "a client over TLS 1.3, with a login; the file has the secrets, too",
     "java.pcapng": "a task done by Apache's Java client",
     "librdkafka.pcapng": "the same task done by librdkafka",
+    "surplus.pcapng": "librdkafka with a Metadata request that is three bytes too long: check finds it",
     "records.pcapng": "records as serializers write them: JSON, Avro, Protobuf, Debezium",
     "schemas/7.avsc": "an Avro schema of these records, by its id",
     "schemas/8.proto": "a Protobuf schema, by its id",

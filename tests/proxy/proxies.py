@@ -1,6 +1,7 @@
 """A proxy that runs as users run it: a process of its own, which records to a file."""
 
 import contextlib
+import socket
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -68,6 +69,14 @@ class RunningProxy:
     def said(self) -> list[str]:
         """What it said so far."""
         return [*self.recording.messages()]
+
+
+def is_closed(connection: socket.socket) -> bool:
+    """Whether the other side closes a connection before it sends anything."""
+    try:
+        return connection.recv(999) == b""
+    except ConnectionResetError:
+        return True
 
 
 @contextlib.contextmanager

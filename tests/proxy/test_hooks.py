@@ -12,6 +12,7 @@ import dpkt
 from dissector.capture.live.writer import CaptureWriter
 from dissector.conversation.pcapng import ETHERNET
 from dissector.proxy import BrokerAddress, ProxySettings
+from dissector.proxy.broker_ports import BrokerPorts, Listener
 from dissector.proxy.hooks import (
     PASS,
     WHOLE,
@@ -25,7 +26,6 @@ from dissector.proxy.hooks import (
     Pass,
     Replace,
 )
-from dissector.proxy.nodes import Listener, Nodes
 from dissector.proxy.recording import PacketLog
 from dissector.proxy.relay import Relay
 from tests.frames import request, response
@@ -80,9 +80,9 @@ class Run:
         self.said: list[str] = []
         self.relays: set[Relay] = set()
         self.connections = 0
-        writer = CaptureWriter(settings, ETHERNET, lambda _: None)  # type: ignore[arg-type]  # as of a capture
+        writer = CaptureWriter(settings, ETHERNET, lambda _: None)
         self.log = PacketLog(writer, self.said.append)
-        self.nodes = Nodes(settings, self._listen, self.said.append)
+        self.nodes = BrokerPorts(settings, self._listen, self.said.append)
 
     tls: ssl.SSLContext | None
 
@@ -114,7 +114,6 @@ class Client:
 
     def comments(self) -> list[bytes]:
         """Those of packets that were recorded."""
-        self.run.log.flush()
         with Path(self.run.settings.path).open("rb") as file:
             blocks = file.read()
         return [each for each in (b"late", b"lost", b"made", b"closed", b"edited") if each in blocks]
@@ -244,7 +243,6 @@ async def test_a_frame_is_replaced_and_the_recording_has_the_clients_view(tmp_pa
     async with between(tmp_path, OneHook(responses=edited)) as client:
         client.ask(1)
         assert await client.answers(1) == [(1, b"edited bytes")]
-        client.run.log.flush()
         with Path(client.run.settings.path).open("rb") as file:
             packets = b"".join(data for _, data in dpkt.pcapng.Reader(file))
         assert b"edited bytes" in packets

@@ -12,7 +12,7 @@ import pytest
 from dissector.core.text import endpoint_name
 from tests.frames import request, response
 from tests.probe.servers import mock_cluster, serving
-from tests.proxy.proxies import proxy
+from tests.proxy.proxies import is_closed, proxy
 
 
 def read_all(connection: socket.socket) -> bytes:
@@ -20,14 +20,6 @@ def read_all(connection: socket.socket) -> bytes:
     while part := connection.recv(1 << 16):
         parts.append(part)
     return b"".join(parts)
-
-
-def is_closed(connection: socket.socket) -> bool:
-    """Whether the other side closes a connection before it sends anything."""
-    try:
-        return connection.recv(999) == b""
-    except ConnectionResetError:
-        return True
 
 
 def send_in_pieces(connection: socket.socket, data: bytes, chance: random.Random) -> None:

@@ -1,6 +1,6 @@
 """Tasks of a debugging day, each with the keys that it takes from the first row on: at most eight.
 
-`docs/tasks.md` has the same table, with the keys that a task took before.
+`docs/tasks.md` has the same table.
 """
 
 import re

@@ -263,8 +263,13 @@ class LiveScreen(MainScreen):
             self.exchange_list.focus()
         empty.set_class(waiting, "shown")
 
+    def _listening_words(self) -> list[str]:
+        """Of a proxy, where clients find it."""
+        told = [f"listening on {address} for {broker}" for address, broker in self._recording.listening]
+        return [*told, "point bootstrap.servers there"] if told else []
+
     def _waiting_words(self) -> str:
-        where = self._wanted.words
+        where = "\n".join([self._wanted.words, *self._listening_words()])
         if self.capture.packets:
             seen = counted(self.capture.packets, "packet")
             connections = counted(len(self.capture.connections), "TCP connection")

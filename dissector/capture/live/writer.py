@@ -29,6 +29,8 @@ _ISB_RECEIVED, _ISB_DROPPED_BY_SYSTEM, _ISB_DELIVERED = 4, 7, 8
 _HEAD: Final = struct.Struct("<IIIIIII")
 _FILTER_STRING: Final = b"\0"
 """The first byte of an if_filter option whose filter is text."""
+_COPIED: Final = 8_192
+"""Bytes of a packet that are copied rather than written from where they are."""
 _PADDING: Final = [bytes(-size % 4) for size in range(4)]
 
 
@@ -61,8 +63,27 @@ class CaptureWriter:
             parts += (head, data, padding + size.to_bytes(4, "little"))
         self._append(b"".join(parts))
         self.delivered += len(packets)
+        self._turn_ring()
+
+    def segment(self, time_ns: int, headers: bytes, payload: bytes | memoryview) -> None:
+        """Append one packet whose payload is not copied."""
+        captured = len(headers) + len(payload)
+        padding = _PADDING[captured & 3]
+        size = captured + len(padding) + 32
+        head = _HEAD.pack(_PACKET, size, 0, time_ns >> 32, time_ns & 0xFFFFFFFF, captured, captured)
+        tail = padding + size.to_bytes(4, "little")
+        if captured < _COPIED:
+            self._append(b"".join((head, headers, payload, tail)))
+        else:
+            self._append_parts([head + headers, payload, tail])
+        self.delivered += 1
+        if self._settings.ring is not None:
+            self._turn_ring()
+
+    def _turn_ring(self) -> None:
+        """Begin the next file of a ring, if this one is full."""
         ring = self._settings.ring
-        if ring is not None and ring.is_full(self._file.tell(), time.monotonic() - self._since):
+        if ring is not None and ring.is_full(self._size, time.monotonic() - self._since):
             self._file.close()
             self._file = self._begin()
 
@@ -95,13 +116,30 @@ class CaptureWriter:
 
     def _append(self, blocks: bytes) -> None:
         """Append all blocks or nothing: if the disk is full, no part of a block remains."""
-        view, before = memoryview(blocks), self._file.tell()
         try:
+            written = self._file.write(blocks)
+            view = memoryview(blocks)[written:]
             while view:
                 view = view[self._file.write(view) :]
         except OSError:
-            self._file.truncate(before)
+            self._file.truncate(self._size)
             raise
+        self._size += len(blocks)
+
+    def _append_parts(self, parts: list[bytes | memoryview]) -> None:
+        """As `_append`, for a few parts."""
+        size = sum(map(len, parts))
+        try:
+            written = os.writev(self._file.fileno(), parts)
+        except OSError:
+            self._file.truncate(self._size)
+            raise
+        if written == size:
+            self._size += size
+        else:  # a disk that is nearly full: the rest is tried, and all is taken back if it fails
+            self._file.truncate(self._size)
+            self._file.seek(self._size)
+            self._append(b"".join(parts))
 
     def close(self) -> None:
         """Complete the file."""
@@ -112,6 +150,7 @@ class CaptureWriter:
         made = self._files.next()
         file = os.fdopen(made.writing, "wb", buffering=0)
         file.write(self._head)
+        self._size = len(self._head)
         self._on_file(made.reading)
         os.close(made.reading)
         return file

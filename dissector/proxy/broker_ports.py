@@ -41,7 +41,7 @@ class Listener:
     """Addresses that are known to be this broker's: as it was named, and the IP addresses that were connected to."""
 
 
-class Nodes:
+class BrokerPorts:
     """All listeners of a run."""
 
     def __init__(
