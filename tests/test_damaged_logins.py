@@ -141,6 +141,27 @@ def test_of_a_broker_that_sends_too_much_all_is_shown_if_its_size_is_right(
     assert ("masked" in {each.code for each in found.findings}) != is_shown
 
 
+@cases(("key", "text", "is_shown"), [
+    (18, b"secret", False), (18, b"secre", True), (18, b"metadata.version", True), (18, b"metadata.versions", True),
+    (18, b"metadata.version12345", True), (18, b"metadata.version123456", False), (18, b"metadata.Version", False),
+    (3, b"secret", True),  # a broker takes no other request before a login
+])  # fmt: skip
+def test_text_in_a_malformed_response_before_a_login_may_be_anothers(
+    tmp_path: Path, key: int, text: bytes, is_shown: bool
+) -> None:
+    """ApiVersions has none but names of features. The reason is there."""
+    turns = [
+        *(turns_of(METADATA[0]) if key == 3 else [Turn(True, request(7, api_key=key, body=b""))]),
+        Turn(False, response(7, b"\0\0\xff\xff\xff\xf0" + bytes(40) + text + bytes(9))),
+    ]
+    with Capture([capture_of(tmp_path, conversation(turns, handshake=True))]) as capture:
+        deque(capture.read(), maxlen=0)
+        found = capture.exchange(0)
+    assert found.response is not None
+    assert "malformed" in {each.code for each in found.findings}
+    assert (text in found.response.data) == is_shown
+
+
 def test_bytes_too_many_are_masked_on_a_connection_that_logs_in_later(tmp_path: Path) -> None:
     asked = [Turn(True, request(7, api_key=18, body=b"")), Turn(False, response(7, VERSIONS_ANSWER + HIDDEN))]
     assert holds(shown(tmp_path, asked))

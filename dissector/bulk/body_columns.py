@@ -19,7 +19,7 @@ from dissector.core.arrays import Bool, Int64
 from dissector.core.batches import NOWHERE
 from dissector.core.columns import Column, unique
 from dissector.core.grouping import cuts
-from dissector.core.store import Store
+from dissector.core.store import FAULT, RESIDENT, Store
 from dissector.index.exchange_table import NO_FRAME, RowKind
 from dissector.index.indexer import Indexer
 from dissector.index.message_headers import SHORT_CLIENT_ID
@@ -96,18 +96,21 @@ class BodyColumns:
                 yield kind >> 16, layout
 
     def _parts(self, rows: Int64, *, is_request: bool) -> list[Int64]:
-        """Rows in parts, so that frames in pieces, which are joined, and those to be masked, which are copied, take a
-        bounded memory."""
+        """Rows in parts, so that frames in pieces, which are joined, those to be masked, which are copied, and pages of
+        mapped files take a bounded memory."""
         table, frames = self._indexer.table, self._indexer.frames
         numbers = (table.request if is_request else table.response).values[rows]
         joined = np.zeros(len(rows), np.int64)
         there = np.flatnonzero(numbers != NO_FRAME)
         is_copied = np.isin(table.api_key.values[rows[there]], _masked_keys(is_request=is_request))
-        there = there[is_copied | (frames.contiguous(numbers[there]) < 0)]
+        address = frames.contiguous(numbers[there])
+        mapped, in_one = np.zeros(len(rows), np.int64), np.flatnonzero(address >= 0)
+        mapped[there[in_one[np.unique(address[in_one] // FAULT, return_index=True)[1]]]] = FAULT
+        there = there[is_copied | (address < 0)]
         joined[there] = frames.size.values[numbers[there]]
         large = there[joined[there] > JOINED_TOGETHER]
         joined[large] = [frames.captured(number) for number in numbers[large].tolist()]  # a size may be damaged
-        return np.split(rows, cuts(joined, JOINED_TOGETHER))
+        return np.split(rows, np.union1d(cuts(joined, JOINED_TOGETHER), cuts(mapped, RESIDENT)))
 
     def _messages(self, rows: Int64, *, is_request: bool, in_columns: bool, joins: bool) -> Iterator[Messages]:
         table = self._indexer.table

@@ -2,8 +2,10 @@
 
 import json
 import sys
+import time
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, Any, Final
 
 from dissector.capture import CaptureError
 from dissector.cli.cut_connections import print_cut_connections
@@ -20,6 +22,9 @@ if TYPE_CHECKING:
     from dissector.tables.view_engine import ViewEngine
 
 Row = dict[str, Any]
+_SECONDS: Final = {"d": 86_400.0, "h": 3_600.0}
+_DIGITS: Final = 5
+"""Of a number of days: more would be before 1970."""
 
 
 def list_captures(folder: str, form: StatsFormat) -> int:
@@ -138,20 +143,74 @@ def vacuum(folder: str, hours: int) -> int:
     Raises `CaptureError` while an ingest is at work, as its files are in no table yet.
     """
     _seen(folder)
-    from dissector.pipeline.runs import runs_of
     from dissector.tables import maintenance
-    from dissector.tables.storage import Storage
+    from dissector.tables.file_systems import normal_uri
 
-    storage = Storage(folder)
-    for run in runs_of(storage):
-        if not run.is_abandoned:
-            who = f"process {run.process} of {run.host}"
-            raise CaptureError(
-                f"{folder}: {who} is ingesting into it, and its files are in no table yet: try again later"
-            )
-    removed = maintenance.vacuum(storage.uri, hours)
+    if who := _at_work(folder):
+        raise CaptureError(f"{folder}: {who} is ingesting into it, and its files are in no table yet: try again later")
+    removed = maintenance.vacuum(normal_uri(folder), hours)
     print(f"{clean(folder)}: {counted(removed, 'file')} removed", file=sys.stderr)
     return 0
+
+
+def _at_work(folder: str) -> str:
+    """Return which process is ingesting into tables; nothing if there is none."""
+    from dissector.pipeline.runs import runs_of
+    from dissector.tables.storage import Storage
+
+    found = (run for run in runs_of(Storage(folder)) if not run.is_abandoned)
+    return next((f"process {run.process} of {run.host}" for run in found), "")
+
+
+def upkeep(folder: str, keep: str | None, hours: int, *, dry_run: bool) -> int:
+    """Forget old captures, compact, bring metadata of Iceberg up to date, and vacuum, or say what would be done, one
+    line a step; return the exit code, 1 if an ingest is at work, so that files were left where they are.
+
+    Others may ingest and read meanwhile. If a step fails, those behind it are left out, and the next time does them."""
+    longest = None if keep is None else _seconds(keep)
+    seen = _seen(folder)
+    from dissector.tables import maintenance
+    from dissector.tables.delta_log import remove_captures
+    from dissector.tables.file_systems import is_there, normal_uri
+
+    uri, would = normal_uri(folder), "would be " if dry_run else ""
+
+    def tell(step: str, words: str) -> None:
+        print(f"{clean(folder)}: {step}: {words}", file=sys.stderr, flush=True)
+
+    if longest is not None:
+        end_ns = int((time.time() - longest) * 1e9)
+        old = [row["capture"] for row in seen.captures if 0 < row["end_ns"] < end_ns]
+        if old and not dry_run:
+            remove_captures(uri, old)
+        tell("forget", f"{counted(len(old), 'capture')} that ended before {_time(end_ns)} UTC {would}removed")
+    before = sum(map(len, seen.files.values()))
+    if dry_run:
+        tell("compact", f"the small ones of {counted(before, 'file')} would be merged")
+    else:
+        counts = maintenance.compact(uri).values()
+        tell("compact", f"{counted(sum(at[1] for at in counts), 'file')} instead of {sum(at[0] for at in counts):,}")
+    if is_there(f"{uri}/_iceberg") and find_spec("pyiceberg") is not None:
+        changed = 0
+        if not dry_run:
+            from dissector.tables.iceberg import write_iceberg
+
+            changed = sum(bool(each.added or each.removed) for each in write_iceberg(uri, _seen(folder)))
+        tell("iceberg", "metadata would be written" if dry_run else f"{counted(changed, 'table')} written")
+    if who := _at_work(folder):
+        tell("vacuum", f"left to the next time: {who} is ingesting, and its files are in no table yet")
+        return NEGATIVE
+    removed = maintenance.vacuum(uri, hours, dry_run=dry_run)
+    tell("vacuum", f"{counted(removed, 'file')} older than {counted(hours, 'hour')} {would}removed")
+    return 0
+
+
+def _seconds(duration: str) -> float:
+    """Return the seconds of a number of days or hours, such as ``30d``. Raises `UsageError` for anything else."""
+    number, unit = duration[:-1], duration[-1:]
+    if unit not in _SECONDS or not (number.isascii() and number.isdecimal()) or len(number) > _DIGITS:
+        raise UsageError(f"--keep {duration}: a number of days or hours is needed, such as 30d or 12h")
+    return int(number) * _SECONDS[unit]
 
 
 def verify(folder: str) -> int:
@@ -170,12 +229,29 @@ def verify(folder: str) -> int:
     return NEGATIVE if found else 0
 
 
-def views(folder: str, engine: "ViewEngine") -> int:
-    """Print statements that define views of the tables; return the exit code."""
+def views(folder: str, engine: "ViewEngine", *, of_now: bool) -> int:
+    """Print statements that define views of the tables, or of the files that are there now; return the exit code."""
     seen = _seen(folder)
+    from dissector.tables.file_systems import normal_uri
     from dissector.tables.views import statements
 
-    print(";\n\n".join(statements(seen, engine)) + ";")
+    print(";\n\n".join(statements(seen, engine, by_log=None if of_now else normal_uri(folder))) + ";")
+    return 0
+
+
+def iceberg(folder: str, catalog: str | None, namespace: str) -> int:
+    """Write metadata of Iceberg over the tables, and print where it is; return the exit code."""
+    seen = _seen(folder)
+    if find_spec("pyiceberg") is None:
+        raise CaptureError("this needs pyiceberg: pip install 'kafka-dissector[iceberg]'")
+    from dissector.tables.file_systems import normal_uri
+    from dissector.tables.iceberg import write_iceberg
+
+    added = removed = 0
+    for table in write_iceberg(normal_uri(folder), seen, catalog, namespace):
+        print(f"{table.name}\t{table.metadata}")
+        added, removed = added + table.added, removed + table.removed
+    print(f"{clean(folder)}: {counted(added, 'file')} added, {removed:,} removed", file=sys.stderr)
     return 0
 
 

@@ -101,6 +101,35 @@ def tables_vacuum(
     return run(folder, hours)
 
 
+@command(
+    tables,
+    "upkeep",
+    epilog=examples(
+        {
+            "once a day, from a timer": "kdissect tables upkeep tables --keep 30d",
+            "what that would do": "kdissect tables upkeep tables --keep 30d --dry-run",
+        }
+    ),
+)
+def tables_upkeep(
+    folder: Folder,
+    *,
+    keep: Annotated[
+        str | None,
+        typer.Option(metavar="AGE", help="Forget captures that ended longer ago: days or hours, such as 30d or 12h."),
+    ] = None,
+    hours: Annotated[
+        int, typer.Option("--older-than", metavar="HOURS", min=0, help="Remove only files older than this.")
+    ] = 24,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what would be done.")] = False,
+) -> int:
+    """Forget old captures, compact, write Iceberg's metadata again if it is there, and vacuum, while others ingest and
+    read. One line a step; exit code 1 if an ingest is at work, so that vacuum is left to the next time."""
+    from dissector.cli.table_upkeep import upkeep as run
+
+    return run(folder, keep, hours, dry_run=dry_run)
+
+
 @command(tables, "verify", epilog=examples({"whether files or rows are missing": "kdissect tables verify tables"}))
 def tables_verify(folder: Folder) -> int:
     """Check that all files and rows are there; exit code 1 if not. Also say which captures have parts of the same
@@ -119,11 +148,36 @@ def tables_verify(folder: Folder) -> int:
 )
 def tables_views(
     folder: Folder,
+    *,
     engine: Annotated[ViewEngine, typer.Option("--for", help="Engine that runs the SQL.")] = ViewEngine.DUCKDB,
+    of_now: Annotated[
+        bool, typer.Option("--snapshot", help="List the files that are there now, for engines without Delta Lake.")
+    ] = False,
 ) -> int:
     """Print SQL that defines views of the tables. There is one for each table, with its valid rows, and others for
-    common questions: lag, rebalances by cause, error budget. They cover the captures that are there now: print the SQL
-    again after an ingest."""
+    common questions: lag, rebalances by cause, error budget. They read by Delta's log and stay valid, with DuckDB's
+    extension delta or Spark's package of Delta Lake. With --snapshot, neither is needed: print the SQL again after an
+    ingest."""
     from dissector.cli.table_upkeep import views as run
 
-    return run(folder, engine)
+    return run(folder, engine, of_now=of_now)
+
+
+@command(
+    tables,
+    "iceberg",
+    epilog=examples({"read the tables as Iceberg's": "kdissect tables iceberg tables"}),
+)
+def tables_iceberg(
+    folder: Folder,
+    catalog: Annotated[
+        str | None,
+        typer.Option(metavar="NAME", help="Also register them in this catalog of pyiceberg's configuration."),
+    ] = None,
+    namespace: Annotated[str, typer.Option(metavar="NAME", help="Namespace of the tables in the catalog.")] = "kafka",
+) -> int:
+    """Write metadata of Apache Iceberg over the files of the tables, and print its places. No row is copied. Run it
+    again after an ingest, and after compact before vacuum."""
+    from dissector.cli.table_upkeep import iceberg as run
+
+    return run(folder, catalog, namespace)

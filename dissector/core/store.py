@@ -23,7 +23,7 @@ ROOM: Final = 1 << 42
 """Addresses reserved for a region that grows: more than any disk has."""
 FAULT: Final = 1 << 16
 """Bytes that one read of a mapped file makes resident: the kernel reads the pages around it, too."""
-RESIDENT: Final = 1 << 26
+RESIDENT: Final = 1 << 24
 """Bytes read before pages of mapped files are released."""
 
 LOOK_SECONDS: Final = 0.01
@@ -47,6 +47,8 @@ class Store:
         self._regions: list[memoryview] = []
         self._end = 0
         self._read_bytes = 0
+        self._read_to = 0
+        """The end of the last read: one near it takes few other pages."""
         self._looked = 0.0
         self._is_cut = False
         """Whether a mapped file had become shorter then."""
@@ -76,7 +78,8 @@ class Store:
         view = self._regions[at][start : start + size]
         if len(view) != size:
             raise IndexError(f"{size} bytes at address {address} run past their region")
-        self._read_bytes += size + FAULT
+        self._read_bytes += size + min(FAULT, abs(address - self._read_to))
+        self._read_to = address + size
         if self._read_bytes > RESIDENT:
             self.release_pages()
         return view
@@ -84,9 +87,7 @@ class Store:
     def join(self, addresses: Int64, sizes: Int64) -> bytes:
         """Copy the bytes at addresses, `(n,)`, one behind the other. Each stretch lies in one region."""
         regions = np.searchsorted(np.asarray(self._bases, np.int64), addresses, side="right") - 1
-        self._read_bytes += int(sizes.sum()) + FAULT
-        if self._read_bytes > RESIDENT:
-            self.release_pages()
+        self._count(addresses, int(sizes.sum()))
         starts = addresses - np.asarray(self._bases, np.int64)[regions]
         rows = zip(regions.tolist(), starts.tolist(), (starts + sizes).tolist(), strict=True)
         return b"".join([self._regions[at][start:end] for at, start, end in rows])
@@ -106,6 +107,7 @@ class Store:
 
     def gather(self, addresses: Int64, width: int) -> UInt8:
         """Return the `width` bytes at each address, `(n, width)`. Past a region's end its last byte is repeated."""
+        self._count(addresses, width * len(addresses))
         result = np.empty((len(addresses), width), np.uint8)
         regions = np.searchsorted(np.asarray(self._bases, np.int64), addresses, side="right") - 1
         for at in np.flatnonzero(np.bincount(regions)).tolist():
@@ -127,9 +129,7 @@ class Store:
             rows = (regions == at) & (starts >= 0) & (sizes >= 0) & (sizes <= len(data) - starts)
             found[rows] = (starts[rows] + data.ctypes.data).astype(np.uint64)
             keep.append(data)
-        self._read_bytes += int(sizes.sum()) + FAULT
-        if self._read_bytes > RESIDENT:
-            self.release_pages()
+        self._count(addresses, int(sizes.sum()))
         return found, keep
 
     def span(self, address: int, end: int) -> bytes:
@@ -168,6 +168,15 @@ class Store:
         """Return the first multiple of `ALIGN` behind all bytes. Room into which no region grew is free."""
         last = self._bases[-1] + len(self._regions[-1]) if self._bases else self._end
         return (last + 2 * ALIGN) // ALIGN * ALIGN
+
+    def _count(self, addresses: Int64, size: int) -> None:
+        """Count that many bytes at addresses as read, with the pages around each or, if these are fewer, all between
+        the first and the last."""
+        if len(addresses):
+            between = int(addresses.max()) - int(addresses.min())
+            self._read_bytes += size + min(FAULT * len(addresses), between + FAULT)
+        if self._read_bytes > RESIDENT:
+            self.release_pages()
 
     def release_pages(self) -> None:
         """Release the resident pages of mapped files; reading brings them back from the page cache."""

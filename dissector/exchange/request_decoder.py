@@ -1,5 +1,6 @@
 """Decodes rows with a request: the request, and the response that it was paired with, if it has one."""
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
@@ -8,27 +9,29 @@ from typing import Final
 from dissector.core.finding import Finding
 from dissector.detection.connections import Connections
 from dissector.exchange import row_findings
-from dissector.exchange.endpoint_names import EndpointNames
-from dissector.exchange.error_response import error_response
-from dissector.exchange.exact_reading_findings import ExactReadings
+from dissector.exchange.connection_facts import EndpointNames
+from dissector.exchange.decoding_findings import ExactReadings, error_response
 from dissector.exchange.info_column import DAMAGE, exchange_info
 from dissector.exchange.message_decoder import MessageDecoder
 from dissector.exchange.metadata_fetches import fetches_metadata
 from dissector.exchange.model import Exchange, ExchangeMessage, ExchangeRow
-from dissector.index.exchange_table import KIND_NAMES, NO_FRAME, Flag, RowKind
+from dissector.index.exchange_table import KIND_NAMES, NO_FRAME, Flag, IndexRow, RowKind, RowsByConnection
 from dissector.index.fetch_sessions import FetchSessions, is_incremental
-from dissector.index.index_row import IndexRow
 from dissector.index.indexer import Indexer
-from dissector.index.rows_by_connection import RowsByConnection
 from dissector.index.session_set import SessionChange
 from dissector.protocol.embedded.context import DecodingContext
 from dissector.protocol.embedded.formats import enveloped
-from dissector.protocol.message import PREFIX, UNKNOWN_MESSAGE
+from dissector.protocol.masked_reasons import TRAILING, UNREAD
+from dissector.protocol.message import PREFIX, UNKNOWN_MESSAGE, MessageLayout, read
 from dissector.protocol.schema.api_keys import ApiKey
 from dissector.protocol.schema.loader import api_name
 
-_ENVELOPE, _FETCH = int(ApiKey.ENVELOPE), int(ApiKey.FETCH)
+_API_VERSIONS, _ENVELOPE, _FETCH = int(ApiKey.API_VERSIONS), int(ApiKey.ENVELOPE), int(ApiKey.FETCH)
 """Plain numbers: a member of an enumeration is looked up at each use."""
+_FEATURE: Final = re.compile(rb"[a-z]+(?:\.[a-z]+)*\.version")
+"""As Kafka names the features of its clusters."""
+_TEXT: Final = re.compile(rb"[ -~]{6,}")
+"""A text that numbers hardly look like."""
 _KIND: Final = KIND_NAMES[RowKind.EXCHANGE]
 _OfBoth = tuple[int | None, int | None, int | None, int | None, int | None, int | None, int | None]
 """The fields of a row from `response_size` to `response_packet`."""
@@ -66,8 +69,8 @@ class RequestDecoder:
             context = replace(context, fetches_metadata=True)
         response = None
         if index_row.response != NO_FRAME:
-            context = self._of_response(index_row, context)
             layout = messages.response_layout(key, version, index_row.response)
+            context = self._of_response(index_row, layout, context)
             if context.may_have_secrets and self._may_be_of_another(index_row):
                 layout = layout._replace(unread=UNKNOWN_MESSAGE)
             response = messages.response(index_row, layout, context)
@@ -94,20 +97,30 @@ class RequestDecoder:
         packet = int(self._indexer.frames.packet.values[index_row.response]) + 1
         return index_row.response_size, between + came, sent, between - sent, came, index_row.packet + 1, packet
 
-    def _of_response(self, index_row: IndexRow, context: DecodingContext) -> DecodingContext:
+    def _of_response(self, index_row: IndexRow, layout: MessageLayout, context: DecodingContext) -> DecodingContext:
         """What is known for the response to a request: to the first one of a connection what is known before it, unless
-        it is sure to be all that the broker sent: it is alone in its segment, so that its size is right."""
+        it is sure to be all that the broker sent: it is alone in its segment, so that its size is right. A login may
+        follow ApiVersions, whose response has no text but names of features: a malformed one with others may be that to
+        another request."""
         state = self._indexer.conversation_state
         connection, packet = index_row.connection, index_row.packet
         before = context if context.may_have_secrets else state.context(connection, packet - 1)
         if not before.may_have_secrets:
             return context
         is_alone = self._indexer.frames.is_alone.values[index_row.response]
-        if is_alone and state.begins_without_login(connection, packet):
+        if is_alone and state.begins_without_login(connection, packet) and not self._has_other_text(index_row, layout):
             before = state.common
         if before is context:
             return context
         return replace(before, fetches_metadata=context.fetches_metadata, enveloped=context.enveloped)
+
+    def _has_other_text(self, index_row: IndexRow, layout: MessageLayout) -> bool:
+        if index_row.api_key != _API_VERSIONS:
+            return False
+        data, end = self._indexer.frames.read(index_row.response)
+        if _TEXT.search(_FEATURE.sub(b"", data)) is None:
+            return False
+        return bool((UNREAD - {TRAILING}) & {each.code for each in read(data, layout, end).findings})
 
     def _may_be_of_another(self, index_row: IndexRow) -> bool:
         """Whether a response may be that to another request: it was cut, so that it does not show whether it fits, and

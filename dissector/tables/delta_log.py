@@ -76,12 +76,19 @@ def delta_table(uri: str, name: str) -> DeltaTable | None:
 
 
 def existing_table(uri: str, name: str) -> DeltaTable:
-    """Return a table of a storage. Raises `DeltaError`, and `StorageError` for one whose log names files outside of it:
-    they would be read, or removed."""
-    table = DeltaTable(delta_uri(f"{uri}/{name}"), storage_options=delta_options(uri))
-    for path in file_paths(table):
+    """Return a table of a storage. Raises `TableNotFoundError`, one of `ERRORS`, and `StorageError` for one whose log
+    is damaged, or names files outside of it: they would be read, or removed."""
+    shown = f"{uri.removeprefix(LOCAL)}/{name}"
+    try:
+        table = DeltaTable(delta_uri(f"{uri}/{name}"), storage_options=delta_options(uri))
+        paths = file_paths(table)
+    except TableNotFoundError:
+        raise
+    except DeltaError as error:
+        raise StorageError(f"{shown}: its log cannot be read: {reason(error)}") from None
+    for path in paths:
         if _OUTSIDE.search(path):
-            raise StorageError(f"{uri.removeprefix(LOCAL)}/{name}: its log names a file outside: {clean(path)}")
+            raise StorageError(f"{shown}: its log names a file outside: {clean(path)}")
     return table
 
 

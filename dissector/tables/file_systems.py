@@ -29,6 +29,8 @@ _REQUEST_ID: Final = re.compile(r" *\(Request ID: [^)]*\)")
 _DECORATION: Final = re.compile(r"\x1b\[[0-9;]*m|\u21b3")
 _OF_LIBRARY: Final = re.compile(r"^(?:\w[\w ]* error(?::| ->) *)+")
 """The library's words before those of the store."""
+_FRAME: Final = re.compile(r"^\d+: <unknown>$")
+"""A line of a stack without names, which follows the words."""
 _MAX_LINES: Final = 6
 ERRORS: Final = (OSError, pa.ArrowInvalid, pa.ArrowNotImplementedError)
 """What pyarrow raises for a name or a store that can't be used."""
@@ -56,6 +58,13 @@ def opened(name: str) -> tuple[pa.fs.FileSystem, str]:
     scheme, store, path = _parts(uri)
     files, top = pa.fs.FileSystem.from_uri(f"{scheme}://{store}")
     return files, f"{top.rstrip('/')}/{path}".rstrip("/")
+
+
+def is_there(name: str) -> bool:
+    """Return whether a folder or a file is there. Raises one of `ERRORS`."""
+    files, path = opened(name)
+    found: bool = files.get_file_info(path).type != pa.fs.FileType.NotFound
+    return found
 
 
 def create_folder(files: pa.fs.FileSystem, path: str) -> None:
@@ -99,7 +108,7 @@ def reason(error: Exception) -> str:
         code, details = found.groups()
         return f"{_CAPITAL.sub(' ', code).lower()}: {details}"
     lines = [_DECORATION.sub("", line).strip() for line in str(error).splitlines()]
-    words = ": ".join(line for line in lines[:_MAX_LINES] if line) or type(error).__name__
+    words = ": ".join(line for line in lines[:_MAX_LINES] if line and not _FRAME.match(line)) or type(error).__name__
     words = _OF_LIBRARY.sub("", _REQUEST_ID.sub("", words)).strip().rstrip(".")
     if found := _S3_ERROR.search(words):
         code, details = found.groups()

@@ -10,18 +10,22 @@ from collections.abc import Iterable
 from contextlib import suppress
 from functools import partial
 
+import pyarrow as pa
+import pyarrow.fs
 from deltalake import ColumnProperties, WriterProperties
 from deltalake.exceptions import CommitFailedError
 
 from dissector.tables.delta_log import (
     SMALL_BYTES,
     create_tables,
+    delta_table,
     existing_table,
     file_paths,
     is_crowded,
     plain_errors,
     until_committed,
 )
+from dissector.tables.file_systems import opened
 from dissector.tables.row_batches import RISING
 from dissector.tables.schemas import BY_NAME, KEYS
 
@@ -32,13 +36,26 @@ def compact(uri: str) -> dict[str, tuple[int, int]]:
     return {name: until_committed(f"{uri}/{name}", partial(compacted, uri, name)) for name in BY_NAME}
 
 
-def vacuum(uri: str, hours: int) -> int:
-    """Remove files that no table has, and that are older than so many hours. Return how many."""
-    create_tables(uri)
-    tables = (existing_table(uri, name) for name in BY_NAME)
-    return sum(
-        len(each.vacuum(hours, dry_run=False, enforce_retention_duration=False, full=True)) for each in tables
-    )  # fmt: skip
+def vacuum(uri: str, hours: int, *, dry_run: bool = False) -> int:
+    """Remove files that no table has, and that are older than so many hours. Return how many; with `dry_run`, of those
+    that are there now, and nothing is written."""
+    if not dry_run:
+        create_tables(uri)
+    return sum(_vacuum(uri, name, hours, dry_run=dry_run) for name in BY_NAME)
+
+
+def _vacuum(uri: str, name: str, hours: int, *, dry_run: bool) -> int:
+    """Vacuum a table. The library also names files that it has removed before, as long as the log has them."""
+    table = delta_table(uri, name)
+    if table is None:
+        return 0
+    remove = partial(table.vacuum, hours, enforce_retention_duration=False, full=True)
+    storage, top = opened(f"{uri}/{name}")
+    found = storage.get_file_info([f"{top}/{path}" for path in remove(dry_run=True)])
+    there: int = sum(each.type == pa.fs.FileType.File for each in found)
+    if there and not dry_run:
+        remove(dry_run=False)
+    return there
 
 
 def compacted(uri: str, name: str, target: int | None = None) -> tuple[int, int]:

@@ -1,8 +1,12 @@
 """The tables as views of SQL, for whoever asks them in DuckDB or Spark: valid rows, and answers to what people ask
 most, one file a question in `questions/`.
 
+They read by Delta's log, which needs Delta's extension of DuckDB or its package of Spark, or else a list of files.
+
 Invariants:
-  * the views are of one moment: what is ingested or compacted afterwards is not in them, and `vacuum` ends them;
+  * views by Delta's log stay valid whatever is ingested, compacted and vacuumed afterwards;
+  * those of a list of files are of one moment: what comes afterwards is not in them, and `vacuum` ends them. A pattern
+    of names in place of the list would have what was compacted twice, and files that an ingest has not written yet;
   * the SQL of a question means the same in both engines (a test asks each in both).
 """
 
@@ -13,9 +17,10 @@ from typing import Final, NamedTuple
 from dissector.exchange.silence_causes import SILENCE_CAUSES, UNANSWERED_CODE
 from dissector.tables.arrow_types import SCALARS
 from dissector.tables.delta_log import CAPTURES
+from dissector.tables.file_systems import LOCAL
 from dissector.tables.schemas import BY_NAME, KEYS, ROW_KEY, TableColumn, TableSchema
 from dissector.tables.snapshot import Snapshot
-from dissector.tables.sql import quoted, rows_of_files
+from dissector.tables.sql import quoted, rows_of_files, text
 from dissector.tables.view_engine import ViewEngine
 
 FINDINGS: Final = "findings"
@@ -43,12 +48,17 @@ def questions() -> list[Question]:
     return found
 
 
-def statements(seen: Snapshot, engine: ViewEngine) -> Iterator[str]:
-    """Yield the statements that define a view for each table, and then one for each question."""
+def statements(seen: Snapshot, engine: ViewEngine, *, by_log: str | None = None) -> Iterator[str]:
+    """Yield the statements that define a view for each table, and then one for each question. They read the tables of
+    the storage `by_log`, a URI, by Delta's log; or else the files that are there now."""
     of_files = _of_duckdb if engine is ViewEngine.DUCKDB else _of_spark
     to_view = _TO_VIEW[engine]
     for name in BY_NAME:
-        yield of_files(f"{name}_files", _typed(seen.schemas[name]), seen.files[name])
+        columns = _typed(seen.schemas[name])
+        if by_log is None:
+            yield of_files(f"{name}_files", columns, seen.files[name])
+        else:
+            yield f"{to_view} {name}_files AS {_scan(f'{by_log}/{name}', columns, engine)}"
         live = "" if name == CAPTURES else f" WHERE {IS_LIVE.format(live=CAPTURES)}"
         yield f"{to_view} {ALL_FINDINGS if name == FINDINGS else name} AS SELECT * FROM {name}_files{live}"
         if name == FINDINGS:
@@ -73,6 +83,15 @@ def _typed(table: TableSchema) -> list[TableColumn]:
     """Return the columns of a table, of those of users the ones with a plain type."""
     ours = BY_NAME[table.name].columns
     return [column for column in (*KEYS, *table.columns) if column.type in SCALARS or column in ours]
+
+
+def _scan(uri: str, columns: Sequence[TableColumn], engine: ViewEngine) -> str:
+    """Return a query of the rows that Delta's log of a table has."""
+    place = uri.removeprefix(LOCAL)
+    if engine is ViewEngine.SPARK:
+        names = ", ".join(quoted(each.name, "`") for each in columns)
+        return f"SELECT {names} FROM delta.{quoted(place, '`')}"
+    return f"{rows_of_files(columns, ())} UNION ALL BY NAME SELECT * FROM delta_scan({text(place)})"
 
 
 def _of_duckdb(name: str, columns: Sequence[TableColumn], files: Sequence[str]) -> str:

@@ -58,6 +58,32 @@ def test_a_message_that_claims_more_bytes_than_it_has_parts_no_others() -> None:
         assert len(kinds) == len(set(kinds))
 
 
+def test_messages_come_in_parts_whose_pages_may_be_resident(monkeypatch: pytest.MonkeyPatch) -> None:
+    """All of them, in the same order within a layout; rows of the same pages are one part, in any order."""
+    with Capture([str(PCAPS / "java.pcapng")]) as capture:
+        for _ in capture.read():
+            pass
+        rows = np.arange(len(capture))
+
+        def found(rows: "np.ndarray[tuple[int], np.dtype[np.int64]]") -> tuple[int, dict[object, list[int]]]:
+            bodies = BodyColumns(capture.pipeline.indexer, capture.pipeline.store, show_secrets=False)
+            parts, by_layout = 0, dict[object, list[int]]()
+            for each in bodies.messages(rows, is_request=True):
+                parts += 1
+                by_layout.setdefault((each.api_key, each.layout), []).extend(each.at.tolist())
+            return parts, by_layout
+
+        together, expected = found(rows)
+        assert together == len(expected)
+        monkeypatch.setattr("dissector.bulk.body_columns.FAULT", 1 << 10)
+        monkeypatch.setattr("dissector.bulk.body_columns.RESIDENT", 1 << 12)
+        parts, by_layout = found(rows)
+        assert parts > together
+        assert by_layout == expected
+        again = np.tile(rows[:4], 500)
+        assert found(again)[0] < 10
+
+
 NEAR_SECRETS = replace(EMPTY_CONTEXT, may_have_secrets=True, may_cut_secrets=True, has_secrets=True)
 UNKNOWN_TAG = b"\x01\x8f\x4e\x06secret"
 

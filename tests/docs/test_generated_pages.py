@@ -69,4 +69,5 @@ def test_every_row_field_rule_and_error_stands_there() -> None:
 
 
 def test_every_public_name_stands_there() -> None:
-    assert missing(python_api.page(), [f"heading: {name}\n" for name in dissector.__all__]) == []
+    names = set(dissector.__all__) - {"__version__"}  # which has no docstring
+    assert missing(python_api.page(), [f"heading: {name}\n" for name in names]) == []

@@ -80,7 +80,7 @@ class Run:
         self.said: list[str] = []
         self.relays: set[Relay] = set()
         self.connections = 0
-        writer = CaptureWriter(settings, ETHERNET, lambda _: None)  # type: ignore[arg-type]  # as of a capture
+        writer = CaptureWriter(settings, ETHERNET, lambda _: None)
         self.log = PacketLog(writer, self.said.append)
         self.nodes = Nodes(settings, self._listen, self.said.append)
 

@@ -148,6 +148,65 @@ def test_a_schema_and_all_that_it_refers_to_have_one_time_limit() -> None:
         server.server_close()
 
 
+@cases("first", [b"", b"HTTP/1.0 500 no\r\n"])
+def test_a_registry_that_is_late_with_a_part_of_each_schema_is_asked_three_times(first: bytes) -> None:
+    """The schema itself comes at once, and what it refers to does not, or a status whose headers do not end."""
+    schema = json.dumps({"schema": '"int"', "references": [{"name": "n", "subject": "s", "version": 1}]}).encode()
+    ended = Event()
+    with socket.create_server(("127.0.0.1", 0)) as server:
+
+        def answer() -> None:
+            with suppress(OSError):
+                while not ended.is_set():
+                    connection = server.accept()[0]
+                    if b"/schemas/" in connection.recv(1000) and not first:
+                        connection.sendall(b"HTTP/1.0 200 OK\r\n\r\n" + schema)
+                        connection.close()
+                    else:
+                        connection.sendall(first)
+                        held.append(connection)
+
+        held: list[socket.socket] = []
+        Thread(target=answer, daemon=True).start()
+        registry = SchemaRegistry(f"http://127.0.0.1:{server.getsockname()[1]}", replace(DEFAULT, registry_seconds=0.2))
+        words = []
+        for number in range(4):
+            with pytest.raises(UnreadableError) as raised:
+                registry.text(SchemaKey(ID, str(number)))
+            words.append(str(raised.value))
+        ended.set()
+    assert ["timed out" in each for each in words] == [True, True, True, False]
+    assert "not asked again" in words[3]
+
+
+def test_failures_count_only_in_a_row() -> None:
+    """A registry that answers in between, if only that it has no such schema, is asked again."""
+    server, asked = served({"/schemas/ids/1": 500, "/schemas/ids/2": b"{}"})
+    registry = SchemaRegistry(f"http://127.0.0.1:{server.server_port}")
+    try:
+        for between in ("1", "2", "3"):
+            registry._failures = 2
+            with suppress(UnreadableError):
+                registry.text(SchemaKey(ID, between))
+            assert registry._failures == 0, between
+        assert len(asked) == 3
+    finally:
+        server.shutdown()
+        server.server_close()
+
+
+@cases("references", [7, "ab", {"a": 1}, [1, None, "x", []], [{"name": 1}], [{"name": "n", "subject": ["s"]}], True])
+def test_references_that_are_none_are_left_out(references: object) -> None:
+    answer = json.dumps({"schema": '"int"', "references": references}).encode()
+    server, asked = served({"/schemas/ids/7": answer})
+    try:
+        assert opener_with(f"http://127.0.0.1:{server.server_port}").open(framed(7, b"\x0e")).value == 7
+        assert len(asked) == 1
+    finally:
+        server.shutdown()
+        server.server_close()
+
+
 def test_a_registry_redirects_to_nothing_but_http() -> None:
     server, _ = served({"/schemas/ids/7": "ftp://127.0.0.1/x", "/schemas/ids/8": "file:///etc/passwd"})
     try:

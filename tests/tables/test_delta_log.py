@@ -239,6 +239,21 @@ def test_a_file_of_captures_that_was_cut_is_one_line(folder: Path) -> None:
             snapshot(str(folder))
 
 
+def test_a_log_that_was_cut_is_one_line(folder: Path) -> None:
+    """The line names the table, and has nothing of the library's stack; a log without the end of its last line is
+    whole."""
+    put_captures(str(folder), absent_only("a"))
+    log = folder / "captures" / "_delta_log" / "00000000000000000000.json"
+    whole = log.read_bytes().rstrip()
+    for size in (0, 1, len(whole) // 2, len(whole) - 1):
+        log.write_bytes(whole[:size])
+        with pytest.raises(StorageError, match=r"captures: its log cannot be read: [^\n]*$") as raised:
+            snapshot(str(folder))
+        assert "unknown>" not in str(raised.value)
+    log.write_bytes(whole)
+    assert snapshot(str(folder)) is not None
+
+
 def test_tables_of_an_earlier_version_get_the_columns_that_they_lack(tmp_path: Path) -> None:
     """Those at the end, as a later version adds them; their own rows have nulls there."""
     full = arrow_schema(BY_NAME["exchanges"])

@@ -56,13 +56,18 @@ COMMANDS: Final[dict[str, tuple[str, ...]]] = {
     "stats --plot": ("stats", IN, "--plot"),
     "stats --connections": ("stats", IN, "--connections"),
     "check": ("check", IN),
+    "groups": ("groups", IN),
     "diff": ("diff", IN, IN, "-f", "text"),
     "records": ("records", IN),
     "records -f json": ("records", IN, "-f", "json"),
     "export .pcapng": ("export", IN, "-w", f"{OUT}.pcapng"),
     "export --redact": ("export", IN, "--redact", "-w", f"{OUT}.pcapng"),
     "export transcript": ("export", IN, "-w", f"{OUT}.txt"),
-    **{f"export {form}": ("export", IN, "-f", form, "-w", OUT) for form in ("json", "mermaid", "svg", "pytest")},
+    **{
+        f"export {form}": ("export", IN, "-f", form, "-w", OUT)
+        for form in ("json", "mermaid", "svg", "pytest", "command")
+    },
+    "records parquet": ("records", IN, "-f", "parquet", "-w", f"{OUT}.parquet"),
     "ingest": ("ingest", IN, "--out", f"{OUT}.tables"),
 }
 ORDINARY: Final = {

@@ -14,7 +14,7 @@ bytes. How to begin: [Python](../python.md).
 
 def page() -> str:
     """All of it."""
-    return "\n".join([_HEAD, *(directive(name) for name in dissector.__all__)])
+    return "\n".join([_HEAD, *(directive(name) for name in dissector.__all__ if name != "__version__")])
 
 
 def directive(name: str) -> str:

@@ -117,8 +117,9 @@ def _shifts(run: Packets, chance: random.Random) -> Packets:
 
 
 def _wraps(run: Packets, chance: random.Random) -> Packets:
-    """All numbers of all directions move, so that they wrap in the midst."""
-    by = chance.randrange(1 << 32)
+    """All numbers of all directions move, so that they wrap in the midst. Their upper halves are no letters, which two
+    numbers side by side could make a piece of a name."""
+    by = -chance.randrange(1 << 14) % (1 << 32)
     moved = [_field(each, ETHERNET + _FIXED + 4, 4, by) for each in run]
     return [_field(each, ETHERNET + _FIXED + 8, 4, by) for each in moved]
 

@@ -63,17 +63,26 @@ def sasl_token(raw: bytes, mechanism: str | None) -> Subtree | None:
     return None
 
 
+def _is_clean_text(raw: bytes) -> bool:
+    """Return whether bytes are UTF-8 without control characters."""
+    try:
+        return raw.decode().isprintable()
+    except UnicodeDecodeError:
+        return False
+
+
 def _text(raw: bytes) -> str:
     return raw.decode("utf-8", "surrogateescape")
 
 
 def _plain(raw: bytes) -> Iterator[SubtreeItem]:
     """Yield the three parts. Brokers take no authzid but the user's name: with another one neither is a name that could
-    be relied on, and both are masked."""
+    be relied on, and both are masked. So is what is not UTF-8 or has control characters, where RFC 4616 has texts: the
+    NUL before the password may be damaged, and another one be in it."""
     first = raw.index(b"\x00")
     second = raw.index(b"\x00", first + 1)
     authzid, name = raw[:first], raw[first + 1 : second]
-    is_odd = bool(authzid) and authzid != name
+    is_odd = (bool(authzid) and authzid != name) or not _is_clean_text(name)
     of_authzid, of_name = ((0, first), (first + 1, second)) if is_odd else (None, None)
     yield SubtreeItem("authzid", "STRING", 0, first + 1, _text(authzid), secret=of_authzid)
     yield SubtreeItem("username", "STRING", first + 1, second + 1, _text(name), secret=of_name)

@@ -5,7 +5,7 @@ Invariants:
   * a schema with all that it refers to takes at most `limits.registry_seconds`, however slowly bytes come: its
     connections are shut down then; an answer has at most `limits.schema_bytes`;
   * a registry redirects to http and https alone, and user and password go nowhere else;
-  * a registry that failed three times in a row is not asked again;
+  * a registry that failed to give a schema three times in a row, or was late with it, is not asked again;
   * no name of a topic is sent: only ids, and what schemas refer to.
 """
 
@@ -29,8 +29,13 @@ from dissector.records.values.schemas import AVRO_SCHEMA, JSON_SCHEMA, PROTOBUF_
 _FAILURES: Final = 3
 _REFERENCES: Final = 64
 """Schemas that one may refer to, those that these refer to included."""
+_REFERENCE: Final = ("name", "subject", "version")
 _APICURIO: Final = "/apis/registry/"
 _ACCEPT: Final = "application/vnd.schemaregistry.v1+json, application/json, */*;q=0.5"
+
+
+class _NoAnswerError(UnreadableError):
+    """The registry can't be reached, or is late."""
 
 
 class SchemaRegistry:
@@ -55,8 +60,19 @@ class SchemaRegistry:
 
     def text(self, key: SchemaKey) -> SchemaText | None:
         """Return a schema as it is written; None for one that is not there. Raises `UnreadableError`."""
+        if self._failures >= _FAILURES:
+            raise UnreadableError(f"{self.host} did not answer {_FAILURES} times: not asked again")
         with Deadline(self._bounds.registry_seconds, keeps_host=bool(self._authorization)) as self._deadline:
-            return self._text(key)
+            try:
+                found = self._text(key)
+            except _NoAnswerError as error:
+                self._failures += 1
+                raise UnreadableError(str(error)) from None
+            except UnreadableError:
+                self._failures = 0
+                raise
+        self._failures = 0
+        return found
 
     def _text(self, key: SchemaKey) -> SchemaText | None:
         is_native = _APICURIO in self._base
@@ -76,8 +92,9 @@ class SchemaRegistry:
 
     def _references(self, found: dict[str, Any], seen: set[str]) -> Iterator[SchemaText]:
         """Yield the schemas that one refers to, each before those that refer to it."""
-        for each in found.get("references") or ():
-            name, subject, version = (each.get(part) for part in ("name", "subject", "version"))
+        references = found.get("references")
+        for each in references if isinstance(references, list) else ():
+            name, subject, version = (each.get(part) if isinstance(each, dict) else None for part in _REFERENCE)
             if not isinstance(name, str) or not isinstance(subject, str) or name in seen:
                 continue
             seen.add(name)
@@ -91,9 +108,7 @@ class SchemaRegistry:
             yield SchemaText(_type(referred), _schema(referred), name)
 
     def _get(self, path: str) -> bytes | None:
-        """Return an answer; None if nothing is there. Raises `UnreadableError`."""
-        if self._failures >= _FAILURES:
-            raise UnreadableError(f"{self.host} did not answer {_FAILURES} times: not asked again")
+        """Return an answer; None if nothing is there. Raises `UnreadableError`, and `_NoAnswerError` if none came."""
         request = urllib.request.Request(self._base + path, headers={"Accept": _ACCEPT})
         if self._authorization:
             request.add_unredirected_header("Authorization", self._authorization)
@@ -101,20 +116,19 @@ class SchemaRegistry:
             with self._deadline.open(request) as answer:
                 content = self._content(answer)
         except urllib.error.HTTPError as error:
-            self._failures = 0
+            if self._deadline.is_over:
+                raise _NoAnswerError(f"{self.host}: timed out") from None
             if error.code == 404:
                 return None
             raise UnreadableError(f"{self.host} answers {error.code} {clean(error.reason)}"[:200]) from None
         except (OSError, HTTPException, ValueError) as error:
-            self._failures += 1
             reason = (
                 "timed out"
                 if self._deadline.is_over
                 else getattr(error, "reason", None) or getattr(error, "strerror", None) or str(error)
             )
             words = clean(str(reason)).lower() or type(error).__name__
-            raise UnreadableError(f"{self.host}: {words}"[:200]) from None
-        self._failures = 0
+            raise _NoAnswerError(f"{self.host}: {words}"[:200]) from None
         return content
 
     def _content(self, answer: HTTPResponse) -> bytes:

@@ -49,6 +49,24 @@ def test_the_examples_of_the_rfcs(mechanism: str, raw: bytes, expected: dict[str
     assert guessed is None or guessed.read(raw) == expected, "recognized by its bytes it is the same, or nothing"
 
 
+@cases("between", [b"\xff", b"\x01", b"\x7f", b"\xc3", b"\x1f"])
+def test_a_name_of_plain_that_is_no_text_may_have_the_password_in_it(between: bytes) -> None:
+    """RFC 4616 has texts: another byte there may be the NUL before the password, and one of its own may be the NUL."""
+    raw = b"\0tim" + between + b"tanstaaf\0staaf"
+    tree = trace(struct.pack(">i", len(raw)) + raw, SASL_TOKEN, context=DecodingContext(mechanism="PLAIN"))
+    assert_tiled(tree)
+    hidden = [raw[node.secret[0] - 4 : node.secret[1] - 4] for node in tree.tree.walk() if node.secret]
+    assert hidden == [b"", raw[1:-6], b"staaf"]
+
+
+@cases("name", [b"tim", "Jürgen Müller".encode(), "\u0416\u6f22".encode(), b"CN=tim, O=x"])
+def test_a_name_of_plain_that_is_text_is_shown(name: bytes) -> None:
+    raw = b"\0" + name + b"\0secret"
+    tree = trace(struct.pack(">i", len(raw)) + raw, SASL_TOKEN, context=DecodingContext(mechanism="PLAIN"))
+    hidden = [raw[node.secret[0] - 4 : node.secret[1] - 4] for node in tree.tree.walk() if node.secret]
+    assert hidden == [b"secret"]
+
+
 @cases(("mechanism", "raw", "expected"), EXAMPLES)
 def test_what_would_let_somebody_in_is_marked_and_nothing_else(
     mechanism: str, raw: bytes, expected: dict[str, object]
