@@ -13,8 +13,7 @@ from dissector.core.finding import Finding, Severity
 from dissector.core.text import counted
 from dissector.protocol.codec.plan import plan
 from dissector.protocol.codec.reader import DECODE_ERRORS, Reader, reader
-from dissector.protocol.codec.sparse_tracer import SparseTracer
-from dissector.protocol.codec.tracer import Tracer
+from dissector.protocol.codec.tracer import SparseTracer, Tracer
 from dissector.protocol.embedded.context import EMPTY_CONTEXT, DecodingContext, annotate_ids
 from dissector.protocol.embedded.secrets import MASKED
 from dissector.protocol.embedded.topics import RECORDS_FIELDS
