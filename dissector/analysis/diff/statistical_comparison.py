@@ -112,9 +112,10 @@ def compare_frequency(
 
 def compare_lost(key: MatchingKey, a: KeyProfile, b: KeyProfile, both: Sights = BOTH_WHOLE) -> Iterator[KeyDifference]:
     """Compare how many requests of a key lost their response. A side that may have missed requests has some of those
-    that are never answered, or none at all; where both lose all, only how often they try may differ."""
+    that are never answered, or none at all; where both lose all, in the same versions, only how
+    often they try may differ."""
     counts = [len(profile.lost) for profile in (a, b)]
-    if all(counts) and counts == [len(profile.rows) for profile in (a, b)]:
+    if all(counts) and counts == [len(each.rows) for each in (a, b)] and a.versions.keys() == b.versions.keys():
         return
     if bool(counts[0]) == bool(counts[1]) and (
         is_same_count(*counts) or (counts[0] and any(each.is_partial for each in both))
