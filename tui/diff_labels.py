@@ -293,8 +293,6 @@ def _result(comparison: DiffResult | None, matched: int, *, short: bool) -> str:
     count = len(comparison.entries)
     words = "the same" if not count else f"{count} ≠" if short else f"{count} difference{'s' if count > 1 else ''}"
     by_hand = f" · {matched} by hand" if matched else ""
-    if comparison.not_compared:
-        return f"{words}{by_hand} · partly (i)" if short else f"{words}{by_hand} · partly captured (i)"
     return f"{words}{by_hand}" if short else f"{words}{by_hand} · {len(comparison.ignored)} ignored (i)"
 
 

@@ -10,8 +10,7 @@ from rich.text import Text
 from dissector.capture_session import Progress
 from dissector.core.finding import Severity
 from dissector.core.text import byte_size, clean, counted, duration, shortened, size
-from dissector.exchange.field_paths import found, leads_into_bytes
-from dissector.exchange.field_values import plain_path
+from dissector.exchange.field_paths import found, leads_into_bytes, plain_path
 from dissector.exchange.listing import latency_words
 from dissector.exchange.model import Exchange, ExchangeMessage, ExchangeRow
 from dissector.exchange.row_fields import ROW_FIELDS

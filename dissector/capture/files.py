@@ -11,8 +11,7 @@ from typing import IO, Final, NamedTuple, Protocol, cast
 import numpy as np
 
 from dissector.capture.errors import CaptureError, Damage, DamagedRange, NoRoomError
-from dissector.capture.pcap import Pcap
-from dissector.capture.pcap_records import MAGICS
+from dissector.capture.pcap import MAGICS, Pcap
 from dissector.capture.pcapng import Pcapng
 from dissector.capture.pcapng_blocks import SECTION
 from dissector.capture.pcapng_options import PcapngOptions

@@ -11,7 +11,7 @@ from typing import Final
 
 from dissector.capture.compression import MAGIC_SIZE, Decompression, FileDecompressionError, recognize_codec
 from dissector.capture.errors import CaptureError
-from dissector.capture.pcap_records import MAGICS
+from dissector.capture.pcap import MAGICS
 from dissector.capture.pcapng_blocks import SECTION
 from dissector.core.text import os_reason
 

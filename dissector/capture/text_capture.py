@@ -6,8 +6,7 @@ from typing import Final
 
 from dissector.capture.errors import MAX_FINDINGS, CaptureError
 from dissector.conversation import Conversation, Turn, packets, pcapng
-from dissector.conversation.transcript import turns_of
-from dissector.conversation.transcript_reader import TranscriptError, is_transcript
+from dissector.conversation.transcript import TranscriptError, is_transcript, turns_of
 from dissector.conversation.turns import MADE_UP_SERVER, made_up_client
 from dissector.core.arrays import UInt8
 from dissector.core.finding import Finding, Severity

@@ -16,8 +16,7 @@ from dissector.cli.render.progress import examine_with_progress
 from dissector.cli.show import print_problems, read_rows
 from dissector.core.garbage_collection import infrequent_collection
 from dissector.core.text import counted
-from dissector.export.record_columns import UnknownColumnError, named_columns
-from dissector.export.record_formats import SUFFIXES, RecordFormat, RecordWriting
+from dissector.export.record_formats import SUFFIXES, RecordFormat, RecordWriting, UnknownColumnError, named_columns
 from dissector.export.table_cells import as_csv, as_csv_without_formulas
 
 if TYPE_CHECKING:  # imported on use: without a filter its parser is not needed

@@ -15,8 +15,7 @@ import numpy as np
 from dissector.core.arrays import Int64
 from dissector.core.store import Store
 from dissector.detection.connections import Connections
-from dissector.exchange.connection_facts import ConnectionFacts, ConnectionLookup
-from dissector.exchange.endpoint_names import CACHE_SIZE, EndpointNames
+from dissector.exchange.connection_facts import CACHE_SIZE, ConnectionFacts, ConnectionLookup, EndpointNames
 from dissector.exchange.info_column import unseen_words, with_damage
 from dissector.exchange.message_decoder import MessageDecoder
 from dissector.exchange.model import Exchange, ExchangeRow
@@ -24,11 +23,9 @@ from dissector.exchange.orphan_decoder import OrphanDecoder
 from dissector.exchange.other_row_decoder import OtherRowDecoder
 from dissector.exchange.request_decoder import RequestDecoder
 from dissector.index.advertised_versions import AdvertisedVersions
-from dissector.index.exchange_table import KIND_NAMES, NO_FRAME, RowKind
+from dissector.index.exchange_table import KIND_NAMES, NO_FRAME, IndexRow, RowKind, RowsByConnection, read_index_rows
 from dissector.index.fetch_sessions import FetchSessions
-from dissector.index.index_row import IndexRow, read_index_rows
 from dissector.index.indexer import Indexer
-from dissector.index.rows_by_connection import RowsByConnection
 from dissector.index.session_set import SessionChange
 from dissector.index.shared_state import SharedState, VersionRanges
 from dissector.tls.session import TlsSession

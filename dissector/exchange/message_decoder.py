@@ -12,8 +12,8 @@ from typing import Final
 
 from dissector.core.store import Store
 from dissector.exchange.model import ExchangeMessage
+from dissector.index.exchange_table import IndexRow
 from dissector.index.frame_table import FrameTable
-from dissector.index.index_row import IndexRow
 from dissector.protocol.embedded.context import EMPTY_CONTEXT, DecodingContext
 from dissector.protocol.masking import is_public
 from dissector.protocol.message import MessageLayout, request_layout, response_layout

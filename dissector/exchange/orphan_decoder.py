@@ -7,17 +7,15 @@ from typing import TYPE_CHECKING, Any
 
 from dissector.core.finding import Finding, Severity
 from dissector.exchange import row_findings
-from dissector.exchange.error_response import error_response
+from dissector.exchange.decoding_findings import error_response
 from dissector.exchange.finding_words import marked
 from dissector.exchange.info_column import info
 from dissector.exchange.message_decoder import MessageDecoder
 from dissector.exchange.metadata_fetches import has_metadata_log
 from dissector.exchange.model import UNKNOWN_API, Exchange, ExchangeRow, worst
 from dissector.index.advertised_versions import AdvertisedVersions
-from dissector.index.exchange_table import NO_FRAME, RowKind
-from dissector.index.index_row import IndexRow
+from dissector.index.exchange_table import NO_FRAME, IndexRow, RowKind, RowsByConnection
 from dissector.index.indexer import Indexer
-from dissector.index.rows_by_connection import RowsByConnection
 from dissector.protocol.embedded.context import DecodingContext
 from dissector.protocol.message import read
 from dissector.protocol.schema.loader import api_name

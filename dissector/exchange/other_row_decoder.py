@@ -6,11 +6,10 @@ from dataclasses import replace
 from dissector.detection.connections import Connections
 from dissector.detection.other_protocols import OtherProtocol
 from dissector.exchange import row_findings
-from dissector.exchange.endpoint_names import EndpointNames
+from dissector.exchange.connection_facts import EndpointNames
 from dissector.exchange.message_decoder import MessageDecoder
 from dissector.exchange.model import Exchange, ExchangeRow, worst
-from dissector.index.exchange_table import NO_FRAME, RowKind
-from dissector.index.index_row import IndexRow
+from dissector.index.exchange_table import NO_FRAME, IndexRow, RowKind
 from dissector.index.indexer import Indexer
 from dissector.protocol.embedded.context import DecodingContext
 from dissector.protocol.message import SASL_TOKEN, UNFRAMED

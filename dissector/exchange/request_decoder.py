@@ -9,18 +9,15 @@ from typing import Final
 from dissector.core.finding import Finding
 from dissector.detection.connections import Connections
 from dissector.exchange import row_findings
-from dissector.exchange.endpoint_names import EndpointNames
-from dissector.exchange.error_response import error_response
-from dissector.exchange.exact_reading_findings import ExactReadings
+from dissector.exchange.connection_facts import EndpointNames
+from dissector.exchange.decoding_findings import ExactReadings, error_response
 from dissector.exchange.info_column import DAMAGE, exchange_info
 from dissector.exchange.message_decoder import MessageDecoder
 from dissector.exchange.metadata_fetches import fetches_metadata
 from dissector.exchange.model import Exchange, ExchangeMessage, ExchangeRow
-from dissector.index.exchange_table import KIND_NAMES, NO_FRAME, Flag, RowKind
+from dissector.index.exchange_table import KIND_NAMES, NO_FRAME, Flag, IndexRow, RowKind, RowsByConnection
 from dissector.index.fetch_sessions import FetchSessions, is_incremental
-from dissector.index.index_row import IndexRow
 from dissector.index.indexer import Indexer
-from dissector.index.rows_by_connection import RowsByConnection
 from dissector.index.session_set import SessionChange
 from dissector.protocol.embedded.context import DecodingContext
 from dissector.protocol.embedded.formats import enveloped

@@ -11,7 +11,6 @@ from collections import Counter, defaultdict
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from hashlib import blake2b
 from typing import Final, NamedTuple
 
 import numpy as np
@@ -21,9 +20,8 @@ from dissector.core.grouping import groups
 from dissector.exchange.inference_words import layout_of_candidate
 from dissector.index.advertised_versions import AdvertisedVersions
 from dissector.index.conversation_state import ConversationState, version_ranges
-from dissector.index.exchange_table import NO_FRAME, ExchangeTable, RowKind
+from dissector.index.exchange_table import NO_FRAME, ExchangeTable, RowKind, RowsByConnection
 from dissector.index.frame_table import FrameTable
-from dissector.index.rows_by_connection import RowsByConnection
 from dissector.protocol.inference.evidence import InferenceEvidence, Odds, Pair
 from dissector.protocol.inference.verdict import Confidence, InferenceVerdict, ScoredResponse, infer
 from dissector.protocol.message import read
@@ -137,6 +135,8 @@ class ResponseInference:
         """Infer a response. Many have the same bytes, also on different connections."""
         data, whole = self._frames.read(frame)
         size = int(self._frames.size.values[frame])
+        from hashlib import blake2b  # loads OpenSSL, which captures without lost requests don't need
+
         digest = blake2b(data[CORRELATION_ID_END:], digest_size=DIGEST_SIZE).digest()
         key = _Response(digest, len(data), whole, size, evidence, narrowed)
         found = self._verdicts.get(key)

@@ -24,8 +24,7 @@ from dissector.findings.detectors.throttled import Throttled
 from dissector.findings.detectors.unacknowledged import Unacknowledged
 from dissector.findings.detectors.unusable_metadata import InvalidAdvertised, UnlistedLeader
 from dissector.findings.detectors.versions import VersionNotOffered, VersionSteppedDown
-from dissector.findings.framework.detector import FindingDetector
-from dissector.findings.framework.message_detector import MessageDetector
+from dissector.findings.framework.detector import FindingDetector, MessageDetector
 
 DETECTORS: Final[tuple[type[FindingDetector | MessageDetector], ...]] = (
     DuplicateCorrelationId,

@@ -19,9 +19,8 @@ from typing import Any, Final
 import numpy as np
 
 from dissector.core.arrays import Int64
-from dissector.index.equal_frames import NO_NUMBER, equal_numbers
 from dissector.index.exchange_table import NO_FRAME, ExchangeTable
-from dissector.index.frame_table import FrameTable
+from dissector.index.frame_table import NO_NUMBER, FrameTable, equal_numbers
 from dissector.index.secrecy import Opened, Secrecy
 from dissector.index.shared_state import LearnedNames, SharedState, VersionRanges
 from dissector.protocol.codec.structs import structs

@@ -1,18 +1,22 @@
 """The index of a capture as columns: a row for each exchange, gap, or stretch of bytes without frames.
 
 A row costs 40 bytes besides its two frames; no body is decoded. Rows are in the order in which they were complete;
-`sort_rows`, at the end of the capture, brings them in the order in which they began.
+`sort_rows`, at the end of the capture, brings them in the order in which they began. Those of each connection are found
+without a scan of all (`RowsByConnection`): rows are sorted once, and again only when new ones have come, at four bytes
+for each row.
 """
 
 from collections.abc import Iterator
 from enum import IntEnum, IntFlag
-from typing import Final
+from typing import Final, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from dissector.core.arrays import Bool, Int64
 from dissector.core.columns import Column
+from dissector.core.grouping import edges
+from dissector.index.frame_table import FrameTable
 
 NO_FRAME: Final = -1
 SORT_STEP: Final = 65_536
@@ -147,3 +151,84 @@ class ExchangeTable:
                 low = at + int(cuts[0])
             most = int(upto[-1])
         yield slice(low, len(packet))
+
+
+class IndexRow(NamedTuple):
+    """The columns of `ExchangeTable`, and what the frame table has of the two frames: zeros where there is none."""
+
+    kind: int
+    connection: int
+    packet: int
+    request: int
+    response: int
+    api_key: int
+    version: int
+    correlation_id: int
+    client_id: int
+    flags: int
+    request_time_ns: int
+    response_time_ns: int
+    request_address: int
+    response_address: int
+    """In the store, of a frame in one piece; negative for others."""
+    request_size: int
+    response_size: int
+    request_transfer_ns: int
+    response_transfer_ns: int
+
+    @property
+    def has_frames(self) -> bool:
+        """Whether it has a request or a response."""
+        return self.request != NO_FRAME or self.response != NO_FRAME
+
+
+_OF_TABLE = IndexRow._fields[: IndexRow._fields.index("request_time_ns")]
+
+
+def read_index_rows(table: ExchangeTable, frames: FrameTable, rows: range | Int64) -> Iterator[IndexRow]:
+    """Return these rows: a range, or numbers."""
+    at = slice(rows.start, rows.stop) if isinstance(rows, range) else rows
+    columns = [getattr(table, name).values[at] for name in _OF_TABLE]
+    pair = table.request.values[at], table.response.values[at]
+    present = [each != NO_FRAME for each in pair]
+    for values in (frames.time_ns.values, frames.contiguous, frames.size.values, frames.transfer_ns):
+        for side, there in zip(pair, present, strict=True):
+            found = np.zeros(len(side), np.int64)
+            found[there] = values(side[there]) if callable(values) else values[side[there]]
+            columns.append(found)
+    return map(IndexRow._make, zip(*(column.tolist() for column in columns), strict=True))
+
+
+class RowsByConnection:
+    """The rows of a table by connection. They are sorted again when `generation` has changed."""
+
+    def __init__(self, table: ExchangeTable) -> None:
+        self._table = table
+        self._generation = -1
+        self._order = np.empty(0, np.int32)
+        self._starts = np.empty(0, np.int64)
+        self._repeated: dict[int, frozenset[int]] = {}
+
+    def rows(self, connection: int, generation: int) -> Int64:
+        """Return the rows of a connection, ascending."""
+        if generation != self._generation:
+            self._generation = generation
+            self._repeated.clear()
+            rows = self._table.rows()
+            connections = self._table.connection.values[rows]
+            self._order = rows[np.argsort(connections, kind="stable")].astype(np.int32)
+            self._starts = edges(np.bincount(connections))
+        if connection + 1 >= len(self._starts):
+            return np.empty(0, np.int64)
+        start, stop = self._starts[connection : connection + 2].tolist()
+        return self._order[start:stop].astype(np.int64)
+
+    def repeated_ids(self, connection: int, generation: int) -> frozenset[int]:
+        """Return the correlation ids of more than one request of a connection."""
+        rows = self.rows(connection, generation)
+        if connection not in self._repeated:
+            table = self._table
+            has_request = table.has_request(rows)
+            ids, counts = np.unique(table.correlation_id.values[rows[has_request]], return_counts=True)
+            self._repeated[connection] = frozenset(ids[counts > 1].tolist())
+        return self._repeated[connection]

@@ -19,9 +19,8 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 
 from dissector.core.arrays import Int64
-from dissector.index.exchange_table import NO_FRAME, ExchangeTable
+from dissector.index.exchange_table import NO_FRAME, ExchangeTable, RowsByConnection
 from dissector.index.frame_table import FrameTable
-from dissector.index.rows_by_connection import RowsByConnection
 from dissector.index.session_set import Partitions, RowPartitions, SessionChange, SessionSet
 from dissector.protocol.message import PREFIX, Values, read, request_layout
 from dissector.protocol.schema.api_keys import ApiKey

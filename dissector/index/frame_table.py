@@ -2,6 +2,10 @@
 
 A frame in one piece costs 40 bytes here. Those in pieces (frames across segments) have 16 bytes more, and 16 for each
 piece, in columns of their own. What came in one piece came at once.
+
+Frames get numbers by their bytes (`equal_numbers`): what is learned from one need not be learned from its equals.
+Invariant: frames with one number have the same bytes, but for those that the caller leaves out. Frames of which a part
+was not captured, and long ones, have none.
 """
 
 from collections.abc import Iterator
@@ -12,14 +16,19 @@ import numpy as np
 from dissector.core.arrays import Bool, Int64, UInt8, UInt64
 from dissector.core.batches import NOWHERE, FrameBatch
 from dissector.core.columns import Column
+from dissector.core.grouping import cuts
 from dissector.core.store import Store
 from dissector.protocol.kernel.json_messages import join
-from dissector.protocol.kernel.shredding import FramePieces
+from dissector.protocol.kernel.shredding import FramePieces, numbered
 
 PIECES_TOGETHER: Final = 64
 """Pieces of a frame that are looked up at once."""
 JOINED: Final = 1 << 15
 """Bytes of a frame in pieces from which on it is joined natively: it has more than twenty of them, as a rule."""
+NO_NUMBER: Final = -1
+LONGEST: Final = 1 << 16
+COPIED_TOGETHER: Final = 1 << 23
+"""Bytes of frames that are compared together. Equal frames that are not have numbers of their own."""
 
 
 class FrameTable:
@@ -268,3 +277,27 @@ class FrameTable:
             room -= len(part)
         data = b"".join(parts)
         return data, len(data) if whole is None else whole
+
+
+def equal_numbers(frames: FrameTable, rows: Int64, start: int, head: int = 0) -> Int64:
+    """Return a number for each frame of the table, by its bytes from offset `start` on and its first `head` bytes,
+    `(n,)`."""
+    found = np.full(len(rows), NO_NUMBER, np.int64)
+    sizes = frames.size.values[rows].astype(np.int64)
+    short = np.flatnonzero((sizes > start) & (sizes <= LONGEST))
+    first = 0
+    for step in np.split(short, cuts(sizes[short], COPIED_TOGETHER)):
+        addresses, _owner = frames.pointers(rows[step])
+        in_pieces = np.flatnonzero(frames.contiguous(rows[step]) < NOWHERE)
+        if len(in_pieces):
+            memory, whole = frames.joined(rows[step[in_pieces]])
+            starts = np.where(whole > 0, memory.ctypes.data + np.cumsum(whole) - whole, 0)
+            addresses[in_pieces] = starts.astype(np.uint64)
+        some = step[addresses > 0]
+        pieces = addresses[addresses > 0][:, None] + np.array([0, start], np.uint64)
+        lengths = np.stack([np.full(len(some), head), sizes[some] - start], axis=1)
+        copied = join(pieces.ravel(), lengths.ravel())
+        numbers, firsts = numbered(copied, np.cumsum(lengths.sum(axis=1)), np.zeros(len(some), np.uint8))
+        found[some] = first + numbers
+        first += len(firsts)
+    return found

@@ -2,9 +2,9 @@
 
 A connection is known to have none from its first request on, if the capture has its beginning, and its first request
 besides ApiVersions was read to its end and is not one that logs in or has other secrets: a broker takes no other
-request before a login. Until then it may have some, and so may the response to that request, which shows whether it
-was this one. So may all of a connection that sends a request with secrets anywhere, as damage puts bytes of one message
-into frames that began before it.
+request before a login (`is_harmless`; what is not understood is not). Until then it may have some, and so may the
+response to that request, which shows whether it was this one. So may all of a connection that sends a request with
+secrets anywhere, as damage puts bytes of one message into frames that began before it.
 
 Of messages that are there in part, the fields before the cut are shown behind such a first request of any connection
 without secrets, even if the capture lacks its beginning or has the request in part. Elsewhere they may be bytes of a
@@ -14,17 +14,25 @@ Invariant: an answer depends on the frames of the connection's client alone, and
 batches.
 """
 
+from functools import cache
 from typing import Final, NamedTuple, Protocol
 
 import numpy as np
 
 from dissector.core.arrays import Bool, Int64
 from dissector.core.columns import tuples
-from dissector.index.equal_frames import NO_NUMBER, equal_numbers
 from dissector.index.exchange_table import NO_FRAME, ExchangeTable, RowKind
-from dissector.index.frame_table import FrameTable
-from dissector.index.harmless_requests import is_harmless, secret_keys
+from dissector.index.frame_table import NO_NUMBER, FrameTable, equal_numbers
+from dissector.protocol.embedded.context import EMPTY_CONTEXT
+from dissector.protocol.embedded.secrets import (
+    may_hold_secrets,
+    may_name_metadata_log,
+    names_metadata_log,
+)
+from dissector.protocol.masking import has_header
+from dissector.protocol.message import read, request_layout
 from dissector.protocol.schema.api_keys import ApiKey
+from dissector.protocol.schema.loader import apis
 
 ROWS_PER_STEP: Final = 1 << 16
 NEVER: Final = 1 << 62
@@ -32,6 +40,8 @@ LONGEST_KNOWN: Final = 512
 """Bytes of a request that is looked at once for all its equals."""
 ID_AT: Final = 8
 """Where the correlation id is in a request."""
+OF_QUORUM: Final = (ApiKey.VOTE, ApiKey.BEGIN_QUORUM_EPOCH, ApiKey.END_QUORUM_EPOCH, ApiKey.UPDATE_RAFT_VOTER)
+"""What brokers and controllers send on connections on which they fetch the metadata log (KIP-595, KIP-853)."""
 
 
 class Opened(Protocol):
@@ -211,3 +221,27 @@ class _SentFrames(NamedTuple):
     def where(self, which: Bool | Int64) -> "_SentFrames":
         """Those of a mask, or at positions."""
         return _SentFrames._make(column[which] for column in self)
+
+
+@cache
+def secret_keys() -> frozenset[int]:
+    """The keys of APIs that have secrets, in a request or in a response, or are sent where the metadata log is fetched;
+    of records only that log has some."""
+    names = {each.key: (each.request, each.response) for each in apis()}
+    keys = (key for key, both in names.items() if any(may_hold_secrets(name, b"", EMPTY_CONTEXT) for name in both))
+    return frozenset((*keys, *OF_QUORUM, ApiKey.SASL_HANDSHAKE))
+
+
+def is_harmless(key: int, version: int, data: bytes, whole: int, *, is_whole: bool) -> bool:
+    """Whether these bytes, of which so many are in front of the first gap, are a harmless request of an API without
+    secrets; of one that is there in part, whether its header is one. In a whole Fetch, numbers may look like the topic
+    id of the metadata log (`metadata_fetches`)."""
+    layout = request_layout(key, version, data)
+    if layout.body is None or layout.unread is not None:
+        return False
+    if not is_whole:
+        return has_header(data, layout, whole) and not names_metadata_log(data)
+    found = read(data, layout, whole)
+    is_fetch = key == ApiKey.FETCH
+    names_log = may_name_metadata_log(found.body.get("topics")) if is_fetch else names_metadata_log(data)
+    return not (found.rest or found.findings or names_log)

@@ -12,8 +12,7 @@ from typing import Final
 from urllib.parse import unquote_to_bytes
 
 from dissector.pasted.cells import UNITS, text_cells
-from dissector.pasted.comments import without_comments
-from dissector.pasted.numbers import unquoted_numbers
+from dissector.pasted.numbers import unquoted_numbers, without_comments
 from dissector.pasted.pieces import Hole, Piece
 from dissector.pasted.plain_text import Lines
 

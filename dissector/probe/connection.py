@@ -16,7 +16,7 @@ from typing import Final, NamedTuple, NoReturn, Self
 
 from dissector.core.finding import Finding, Severity
 from dissector.core.text import endpoint_name
-from dissector.exchange.exact_reading_findings import reads_as
+from dissector.exchange.decoding_findings import reads_as
 from dissector.exchange.info_column import info
 from dissector.exchange.model import Exchange, ExchangeMessage, ExchangeRow, worst
 from dissector.protocol.codec.writer import write

@@ -50,7 +50,6 @@ from dissector.protocol.message import (
 from dissector.protocol.metadata_log import is_of_other_topics, without_secrets
 from dissector.protocol.record_masking import masked_frame
 from dissector.protocol.records.batch import MASK
-from dissector.protocol.records.tracing import OpaqueRecords
 from dissector.protocol.schema.loader import api
 from dissector.protocol.tree import UNPARSED, Node
 
@@ -139,8 +138,7 @@ def _of_other_api(
     codes = {finding.code for finding in decoded.findings}
     is_read = not (codes & UNREAD or decoded.rest)
     if not is_sound(decoded.header) or (is_read and context.may_cut_secrets and not is_whole):
-        traced = trace(data, layout, end, context, record_tracer=OpaqueRecords)
-        return _masked_behind_first_fields(data, layout, end, traced)
+        return _masked_behind_first_fields(data, layout, end, trace(data, layout, end, context))
     if is_read and (is_whole or end == len(data)):
         return MaskedFrame(data, layout, decoded)
     if not is_whole and end == len(data) and not context.may_cut_secrets and TRAILING not in codes:

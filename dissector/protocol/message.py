@@ -13,8 +13,7 @@ from dissector.core.finding import Finding, Severity
 from dissector.core.text import counted
 from dissector.protocol.codec.plan import plan
 from dissector.protocol.codec.reader import DECODE_ERRORS, Reader, reader
-from dissector.protocol.codec.sparse_tracer import SparseTracer
-from dissector.protocol.codec.tracer import Tracer
+from dissector.protocol.codec.tracer import SparseTracer, Tracer
 from dissector.protocol.embedded.context import EMPTY_CONTEXT, DecodingContext, annotate_ids
 from dissector.protocol.embedded.secrets import MASKED
 from dissector.protocol.embedded.topics import RECORDS_FIELDS
@@ -305,18 +304,17 @@ def trace(
     bounds: limits.Limits = limits.DEFAULT,
     *,
     tracer_type: type[Tracer] = Tracer,
-    record_tracer: type[RecordTracer] = RecordTracer,
 ) -> Traced:
     """Decode a frame into a tree, with the contents of its bytes fields.
 
     The leaves tile `data`. Bytes from `end` on follow a gap and are not read. A message that is damaged can be read for
-    its values alone, by `SparseTracer`; records can be left unread, by `OpaqueRecords`.
+    its values alone, by `SparseTracer`.
     """
     stop = _stop(data, layout, end)
     sources = [ByteSource(0, "frame", data)]
     root = Node("frame", "", "STRUCT", 0, len(data))
     root.findings += layout.findings
-    records = record_tracer(sources, frame_budget(bounds))
+    records = RecordTracer(sources, frame_budget(bounds))
     tracer = tracer_type(data, 0, stop, records, frame_end=0 if layout.masked_from is None else len(data))
     try:
         if layout.token:

@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from hashlib import sha256
 from mmap import mmap
 from typing import TYPE_CHECKING, Final
 
@@ -75,6 +74,8 @@ class KafkaFiles:
     @property
     def digest(self) -> str:
         """SHA-256 of the bytes of the files, decompressed, in hexadecimal."""
+        from hashlib import sha256  # loads OpenSSL, which captures don't need
+
         digest = sha256()
         for opened in self._opened:
             for start in range(0, len(opened.data), _PIECE):

@@ -14,23 +14,42 @@ Invariant, a property test: any cutting of the capture into batches gives the sa
 """
 
 import ctypes
+from collections.abc import Iterable, Mapping
 from enum import IntEnum
 from typing import Final, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from dissector.core.arrays import Int64
 from dissector.core.batches import SegmentBatch
 from dissector.core.columns import Column, unique
 from dissector.core.kernel import kernel_function, structure_fields
 from dissector.core.limits import Limits
-from dissector.transport.kernel_state import kernel_state
 
 NOTHING: Final = -1
 LEAST_RANDOM: Final = 1 << 16
 """The least initial sequence number that is taken for a random one: made-up packets have small ones, all the same."""
 STUCK_RETRIES: Final = 3
 """Retransmissions without an acknowledgement that are more than a loss."""
+
+
+def kernel_state(
+    segments: SegmentBatch,
+    names: Iterable[str],
+    by_direction: Mapping[str, Column],
+    by_connection: Mapping[str, Column],
+) -> tuple[int, dict[str, NDArray[np.generic]]]:
+    """Grow the state to the connections of segments, of which there is one at least. Return how many directions there
+    are, and by name the columns of the segments and the state: the native pass has only their addresses, so that they
+    have to be kept until it returns."""
+    directions = (int(segments.direction.max()) | 1) + 1
+    for column in by_direction.values():
+        column.grow(directions)
+    for column in by_connection.values():
+        column.grow(directions // 2)
+    columns = {name: np.ascontiguousarray(getattr(segments, name)) for name in names}
+    return directions, columns | {name: each.values for name, each in (*by_direction.items(), *by_connection.items())}
 
 
 class EventKind(IntEnum):

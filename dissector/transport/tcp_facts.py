@@ -21,7 +21,7 @@ import numpy as np
 from dissector.core.batches import RunBatch, RunKind, SegmentBatch
 from dissector.core.columns import Column
 from dissector.core.kernel import kernel_function, structure_fields
-from dissector.transport.kernel_state import kernel_state
+from dissector.transport.deliveries import kernel_state
 from dissector.transport.retransmissions import Retransmissions
 
 NOTHING: Final = -1

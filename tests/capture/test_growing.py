@@ -10,8 +10,7 @@ from hypothesis import strategies as st
 
 from dissector.capture import CaptureError, GrowingFile, open_capture
 from dissector.capture.files import CaptureFormat
-from dissector.capture.pcap import Pcap
-from dissector.capture.pcap_records import MAGICS
+from dissector.capture.pcap import MAGICS, Pcap
 from dissector.capture.pcapng import Pcapng
 from dissector.capture_session import Capture
 from dissector.core.limits import DEFAULT

@@ -9,8 +9,7 @@ from hypothesis import strategies as st
 
 from dissector.capture.files import CaptureFormat
 from dissector.capture.integers import ByteOrder, room_for
-from dissector.capture.pcap import Pcap
-from dissector.capture.pcap_records import MAGICS, pcap_records
+from dissector.capture.pcap import MAGICS, Pcap, pcap_records
 from dissector.capture.pcapng import Pcapng
 from dissector.capture.pcapng_blocks import packet_blocks
 from dissector.core.limits import DEFAULT

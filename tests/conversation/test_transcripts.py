@@ -5,8 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dissector.conversation import Turn
-from dissector.conversation.transcript import frame_lines, turns_of
-from dissector.conversation.transcript_reader import TranscriptError, is_transcript
+from dissector.conversation.transcript import TranscriptError, frame_lines, is_transcript, turns_of
 from tests.cases import cases
 from tests.traffic import request, response
 

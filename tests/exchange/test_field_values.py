@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from dissector.capture_session import Capture
-from dissector.exchange.field_values import ABSENT, value_at
+from dissector.exchange.field_paths import ABSENT, value_at
 from tests.conftest import PCAPS, some_bundled
 
 

@@ -2,7 +2,7 @@
 
 from dissector import decode_request, decode_response, encode_request, encode_response
 from dissector.core.finding import Finding
-from dissector.exchange.error_response import error_response
+from dissector.exchange.decoding_findings import error_response
 from dissector.exchange.from_json import api_key_of
 from dissector.exchange.info_column import ERROR_CODES, info
 from dissector.exchange.model import ExchangeMessage

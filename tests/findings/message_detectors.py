@@ -15,7 +15,7 @@ from dissector.exchange.model import Exchange
 from dissector.findings import registry
 from dissector.findings.detectors.sequence_numbers import RetriedBatch
 from dissector.findings.detectors.slow_response import SLOW
-from dissector.findings.framework.message_detector import MessageDetector
+from dissector.findings.framework.detector import MessageDetector
 from dissector.findings.framework.read_fields import DeclaredFields, ReadFields
 from dissector.protocol.schema.api_keys import ApiKey
 from tests.findings.conversations import Talk, written

@@ -16,7 +16,7 @@ from dissector.filter import parse
 from dissector.filter.column_evaluation import YES
 from dissector.filter.selection import evaluate_index
 from dissector.findings.detectors.sequence_numbers import RetriedBatch
-from dissector.findings.framework.message_detector import MessageDetector
+from dissector.findings.framework.detector import MessageDetector
 from dissector.findings.framework.read_fields import ReadFields, UndeclaredFieldError, read_field
 from dissector.protocol.schema.api_keys import ApiKey
 from tests.capture_session.test_incremental import packets, together

@@ -12,7 +12,7 @@ from dissector.core.arrays import Bool, Int64, UInt8
 from dissector.core.batches import NOWHERE, FrameBatch, FrameKind, RunBatch, RunKind
 from dissector.core.limits import DEFAULT, Limits
 from dissector.core.store import Store
-from dissector.detection.frame_series import RequestSeries
+from dissector.detection.frame_heuristics import RequestSeries
 from dissector.framing import Classification, FoundFrame, FrameEvidence, FrameHeuristics, Framer, FrameSeries
 from tests.traffic import request, response, seeds
 

@@ -11,7 +11,7 @@ from dissector import encode_request, encode_response
 from dissector.capture_session import Capture
 from dissector.exchange.model import Exchange
 from dissector.exchange.to_json import json_line
-from dissector.index import equal_frames
+from dissector.index import frame_table
 from dissector.protocol.embedded.topics import NO_TOPIC_ID
 from tests.conftest import PCAPS
 from tests.traffic import Turn, capture_of, conversation
@@ -193,7 +193,7 @@ def test_requests_too_long_to_compare_tell_each_their_software(tmp_path: Path) -
         packets += conversation([Turn(True, asked), Turn(False, told)], client=("10.0.0.1", 40_001 + number))
     with Capture([capture_of(tmp_path, packets)]) as capture:
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(equal_frames, "LONGEST", len(told))
+            patch.setattr(frame_table, "LONGEST", len(told))
             list(capture.read())
             capture.connections.learn()
         assert [capture.connections.software(number)[0] for number in (1, 2)] == ["first", "second"]

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from dissector.capture_session import Capture
-from dissector.index import equal_frames
-from dissector.index.equal_frames import NO_NUMBER, equal_numbers
+from dissector.index import frame_table
+from dissector.index.frame_table import NO_NUMBER, equal_numbers
 from tests.conftest import BUNDLED, PCAPS
 from tests.index.test_frame_table import table_of
 
@@ -30,7 +30,7 @@ def learned(path: Path) -> list[object]:
 
 @pytest.mark.parametrize("path", BUNDLED)
 def test_frames_of_one_number_are_equal(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(equal_frames, "COPIED_TOGETHER", 1 << 14)
+    monkeypatch.setattr(frame_table, "COPIED_TOGETHER", 1 << 14)
     with Capture([str(path)]) as capture:
         for _ in capture.read():
             pass
@@ -49,7 +49,7 @@ def test_frames_of_one_number_are_equal(path: Path, monkeypatch: pytest.MonkeyPa
 @pytest.mark.parametrize("path", BUNDLED)
 def test_what_is_learned_is_that_of_frames_alone(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     found = learned(path)
-    monkeypatch.setattr(equal_frames, "LONGEST", 0)
+    monkeypatch.setattr(frame_table, "LONGEST", 0)
     assert learned(path) == found
 
 

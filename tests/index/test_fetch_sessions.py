@@ -14,7 +14,7 @@ from dissector import encode_request
 from dissector.capture_session import Capture
 from dissector.exchange.to_json import json_line
 from dissector.index import fetch_sessions
-from dissector.index.rows_by_connection import RowsByConnection
+from dissector.index.exchange_table import RowsByConnection
 from tests.conftest import PCAPS
 from tests.index.test_indexer import Fed
 from tests.traffic import Turn, capture_of, conversation

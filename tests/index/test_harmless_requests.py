@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import dissector
-from dissector.index.harmless_requests import is_harmless, secret_keys
+from dissector.index.secrecy import is_harmless, secret_keys
 from dissector.protocol.codec.plan import plan
 from dissector.protocol.embedded.secrets import names_metadata_log
 from dissector.protocol.embedded.topics import CLUSTER_METADATA

@@ -12,10 +12,9 @@ from dissector.core.batches import NOWHERE, FrameBatch, FrameKind
 from dissector.core.limits import DEFAULT
 from dissector.core.store import Store
 from dissector.detection.connections import Connections
-from dissector.index.exchange_table import NO_FRAME, ExchangeTable, RowKind
+from dissector.index.exchange_table import NO_FRAME, ExchangeTable, RowKind, RowsByConnection
 from dissector.index.index_columns import index_columns
 from dissector.index.indexer import Indexer
-from dissector.index.rows_by_connection import RowsByConnection
 from dissector.protocol.schema.api_keys import ApiKey
 from tests.cases import cases
 from tests.traffic import FIN, RST, Turn, capture_of, conversation, request, response

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 import dissector
-from dissector.exchange.exact_reading_findings import MOST_TRIED, ExactReadings
+from dissector.exchange.decoding_findings import MOST_TRIED, ExactReadings
 from dissector.protocol.exact_readings import exact_readings
 from dissector.protocol.message import request_layout, response_layout
 from dissector.protocol.schema.api_keys import ApiKey
@@ -109,7 +109,7 @@ def test_the_search_of_a_connection_is_bounded(monkeypatch: pytest.MonkeyPatch) 
         searched.append(1)
         return ()
 
-    monkeypatch.setattr("dissector.exchange.exact_reading_findings.exact_readings", search)
+    monkeypatch.setattr("dissector.exchange.decoding_findings.exact_readings", search)
     layout = response_layout(ApiKey.METADATA, 4, b"")
     readings = ExactReadings()
     for _ in range(MOST_TRIED + 5):
@@ -123,6 +123,6 @@ def test_what_fit_the_last_message_is_tried_first(monkeypatch: pytest.MonkeyPatc
     data = dissector.encode_response("Fetch", 0, FETCHED, correlation_id=1)
     layout, readings = response_layout(ApiKey.FETCH, 1, data), ExactReadings()
     first = readings.finding((1, 1, 1, False), data, len(data), layout)
-    monkeypatch.setattr("dissector.exchange.exact_reading_findings.exact_readings", lambda *_: pytest.fail("searched"))
+    monkeypatch.setattr("dissector.exchange.decoding_findings.exact_readings", lambda *_: pytest.fail("searched"))
     assert first is not None
     assert readings.finding((1, 1, 1, False), data, len(data), layout) == first

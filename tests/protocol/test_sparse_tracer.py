@@ -8,8 +8,7 @@ from hypothesis import strategies as st
 
 import dissector
 from dissector.protocol.codec.plan import plan
-from dissector.protocol.codec.sparse_tracer import SparseTracer
-from dissector.protocol.codec.tracer import Tracer
+from dissector.protocol.codec.tracer import SparseTracer, Tracer
 from dissector.protocol.embedded.topics import RECORDS_FIELDS
 from dissector.protocol.message import MessageLayout, request_layout, response_layout, trace
 from dissector.protocol.schema.loader import apis

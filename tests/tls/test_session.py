@@ -11,9 +11,8 @@ from dissector.core.stage import StageChain
 from dissector.core.store import Store
 from dissector.tls import KeyLog, TlsStage
 from dissector.tls.certificates import first_certificate, parse_certificate
-from dissector.tls.fingerprint import ja4
 from dissector.tls.handshake import ClientHello, parse_client_hello
-from dissector.tls.session import TlsSession, TlsState
+from dissector.tls.session import TlsSession, TlsState, ja4
 from dissector.transport import Transport
 from tests.cases import cases
 from tests.core.test_stages import Captured, output

@@ -11,7 +11,7 @@ from tests.conftest import PCAPS
 from tests.traffic import Turn, capture_of, conversation, request, response
 from tests.tui.main_driver import JAVA, Screen, opened, to
 from tests.tui.shared_screens import SharedScreens
-from tui.clipboard_formats import LONGEST
+from tui.features.clipboard import LONGEST
 from tui.screens.dialog import Menu
 
 

@@ -20,9 +20,9 @@ from tui.diff_labels import exact_result, shared
 from tui.diff_model import DiffModel
 from tui.diff_runner import compare
 from tui.palette import Commands
+from tui.screens.compare_dialog import ALONE, NOBODY, PeersDialog
 from tui.screens.diff_screen import DiffScreen
 from tui.screens.main_screen import DetailScreen, MainScreen
-from tui.screens.peers_dialog import ALONE, NOBODY, PeersDialog
 
 SEGMENT: Final = str(PCAPS / "segments/rdkafka-codecs-0/00000000000000000000.log")
 TLS: Final = str(PCAPS / "tls/java-1.3.pcapng")
@@ -257,7 +257,7 @@ async def test_the_screen_stays_free_while_it_reads_who_sent_what(monkeypatch: p
                     seen.append(stop)
                     watch(0)  # it raises once the dialog is closed
 
-        monkeypatch.setattr("tui.screens.peers_dialog.PeerIndex", Slow)
+        monkeypatch.setattr("tui.screens.compare_dialog.PeerIndex", Slow)
         await screen.pilot.press("p")
         await screen.until(lambda: seen)
         await screen.pilot.press("escape")
@@ -277,7 +277,7 @@ async def test_enter_that_comes_before_the_clients_are_read_takes_the_first_of_t
                 may_end.wait(60)
                 super().__init__(capture, stop, watch)
 
-        monkeypatch.setattr("tui.screens.peers_dialog.PeerIndex", Late)
+        monkeypatch.setattr("tui.screens.compare_dialog.PeerIndex", Late)
         await screen.pilot.press("p", *"producer", "enter")
         assert isinstance(screen.pilot.app.screen, PeersDialog)
         may_end.set()

@@ -10,8 +10,7 @@ from tests.capture_session.test_host_names import named_capture
 from tests.cases import cases
 from tests.conftest import PCAPS
 from tests.tui.main_driver import JAVA, Screen, opened
-from tui.connection_summary import connection_summary
-from tui.screens.connection_dialog import ConnectionDialog
+from tui.screens.connection_dialog import ConnectionDialog, connection_summary
 
 
 @cases("name", ["java", "tls/java-1.3", "trouble-rebalance-loop"])

@@ -7,7 +7,6 @@ from textual.widgets import Input, OptionList
 
 from dissector.analysis.diff import PairVerdict
 from dissector.capture_session import Capture
-from tests.analysis.diff.cutting import cut
 from tests.conftest import PCAPS
 from tests.tui.diff_driver import JAVA, LIBRDKAFKA, Screen, opened, to_cause, to_pair
 from tui.app import KDissectApp
@@ -43,20 +42,6 @@ async def test_s_swaps_the_sides_and_i_lists_what_is_ignored() -> None:
         assert "topic java-orders-1 of A is" in drawn
         await screen.press("escape")
         assert screen.diff.is_current
-
-
-async def test_what_was_not_captured_is_in_the_title_and_in_the_list(tmp_path: Path) -> None:
-    late = cut(Path(JAVA), 5, 10, tmp_path)
-    async with opened(JAVA, late) as screen:
-        assert "partly captured (i)" in screen.lines()
-        await screen.press("i")
-        drawn = screen.lines()
-        assert "Not compared" in drawn
-        assert "B begins in the middle of" in drawn
-    async with opened(JAVA, late, (70, 30)) as screen:
-        assert "partly (i)" in screen.lines()
-    async with opened() as screen:
-        assert "partly" not in screen.lines()
 
 
 async def test_space_matches_two_rows_by_hand_and_undoes_it() -> None:

@@ -7,7 +7,7 @@ import orjson
 
 from dissector.cli.render.trees import shown
 from dissector.core.text import HOSTILE, clean
-from dissector.exchange.error_response import error_response
+from dissector.exchange.decoding_findings import error_response
 from dissector.exchange.info_column import info
 from dissector.exchange.model import Exchange, ExchangeMessage, ExchangeRow
 from dissector.exchange.to_json import json_line

@@ -1,17 +1,138 @@
-"""Copies the selected field or row to the clipboard of the user's terminal (OSC 52: over ssh too)."""
+"""Copies the selected field or row, in one of many formats, to the clipboard of the terminal (OSC 52: over ssh
+too).
 
-from typing import ClassVar
+Every format cleans what came from the wire: pasted into a shell it is text, and line feeds are ours.
+"""
+
+from collections.abc import Callable, Iterable
+from typing import ClassVar, Final, NamedTuple
 
 from textual.binding import Binding
 
-from dissector.core.text import clean, cut
-from tui.clipboard_formats import CLIPBOARD_FORMATS, ClipboardFormat, clipboard_text
+from dissector.core.json_text import dumps
+from dissector.core.text import clean, cut, seconds
+from dissector.exchange.field_paths import ABSENT, plain_path, value_at
+from dissector.export.command_line import show_command
+from dissector.protocol.tree import Node
+from tui.exchange_model import ExchangeModel
 from tui.feature import KEEP, ScreenFeature
+from tui.labels import field_label, row_cells, size_words
 from tui.screens.core_screen import CoreScreen
 from tui.screens.dialog import Choice, Menu
 
 SAMPLE = 40
 """Characters of the copied text that the notification shows."""
+LONGEST: Final = 65_536
+"""Characters: terminals hardly take more by OSC 52."""
+
+
+class ClipboardFormat(NamedTuple):
+    """A format: its key, its name, and the function that makes the text, cleaned; None if there is nothing to copy."""
+
+    key: str
+    words: str
+    make: Callable[[ExchangeModel], str | None]
+
+
+class ClipboardText(NamedTuple):
+    """The text for the clipboard; `size` is its length in characters before it was cut."""
+
+    text: str
+    size: int
+
+
+def clipboard_text(form: ClipboardFormat, model: ExchangeModel) -> ClipboardText | None:
+    """Return the text of a format for the current selection, cut to `LONGEST`."""
+    text = form.make(model)
+    if text is None:
+        return None
+    return ClipboardText(text[:LONGEST], len(text))
+
+
+def _path(model: ExchangeModel) -> str | None:
+    return clean(plain_path(model.path)) or None
+
+
+def _value(model: ExchangeModel) -> str | None:
+    """Return a leaf's value without quotes; a structure as JSON."""
+    node = model.node
+    if node is None:
+        return None
+    if node.value is None:
+        return _json(model) if node.children else "null"
+    if isinstance(node.value, bytes):
+        return node.value.hex()
+    return str(node.value).lower() if isinstance(node.value, bool) else clean(str(node.value))
+
+
+def _hex(model: ExchangeModel) -> str | None:
+    return model.chosen_bytes.hex(" ") or None
+
+
+def _python(model: ExchangeModel) -> str | None:
+    return repr(model.chosen_bytes) if model.chosen_bytes else None
+
+
+def _json(model: ExchangeModel) -> str | None:
+    """Return the field as `show --format json` prints it, or the whole message."""
+    if model.traced is None:
+        return None
+    node = model.node
+    value = value_at(model.traced.message, node.path if node is not None else "")
+    if value is ABSENT:
+        value = node.value if node is not None else None
+    return dumps(value, indented=True).decode()
+
+
+def _command(model: ExchangeModel) -> str | None:
+    """Return a shell command; it works where the same files are."""
+    if model.number is None:
+        return None
+    capture = model.capture
+    return show_command(capture.names, None, f"number == {model.number + 1}", map(str, capture.decode_as))
+
+
+def _row(model: ExchangeModel) -> str | None:
+    if model.exchange is None:
+        return None
+    row = model.exchange.row
+    return "  ".join(filter(None, row_cells(row, seconds(row.time_ns - model.capture.start_ns)).values()))
+
+
+def _tree(model: ExchangeModel) -> str | None:
+    """Return the field and all fields below it, indented; cut where a large one exceeds the clipboard."""
+    if model.traced is None:
+        return None
+    top = model.node if model.node is not None else model.traced.message.tree
+    lines: list[str] = []
+    room = LONGEST
+    for depth, node in _below(top):
+        lines.append("  " * depth + (f"{field_label(node).plain}  {size_words(node)}" if node.name else ""))
+        room -= len(lines[-1]) + 1
+        if room < 0:
+            break
+    return "\n".join(lines)
+
+
+def _below(top: Node) -> Iterable[tuple[int, Node]]:
+    """Yield a node and all nodes below it, each with its depth."""
+    stack = [(0, top)] if top.path else [(0, child) for child in reversed(top.children)]
+    while stack:
+        depth, node = stack.pop()
+        yield depth, node
+        stack += [(depth + 1, child) for child in reversed(node.children)]
+
+
+CLIPBOARD_FORMATS: Final = (
+    ClipboardFormat("f", "path of the field", _path),
+    ClipboardFormat("v", "value", _value),
+    ClipboardFormat("h", "bytes as hex", _hex),
+    ClipboardFormat("p", "bytes as a Python literal", _python),
+    ClipboardFormat("j", "JSON of the field, or of the message", _json),
+    ClipboardFormat("t", "text of the field and all below it", _tree),
+    ClipboardFormat("r", "row", _row),
+    ClipboardFormat("c", "command that shows the same", _command),
+)
 
 
 class ClipboardFeature(ScreenFeature[CoreScreen]):

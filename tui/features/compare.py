@@ -13,10 +13,9 @@ from dissector.analysis.diff.side import RowSide
 from tui.command_line import LineCommand, file_completions
 from tui.feature import OVERALL, ScreenFeature
 from tui.messages import CompareWith
-from tui.screens.compare_dialog import CompareDialog, offered
+from tui.screens.compare_dialog import CompareDialog, PeersDialog, offered
 from tui.screens.core_screen import CoreScreen
 from tui.screens.diff_screen import DiffScreen
-from tui.screens.peers_dialog import PeersDialog
 
 
 class CompareFeature(ScreenFeature[CoreScreen]):

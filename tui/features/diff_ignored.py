@@ -1,4 +1,4 @@
-"""Lists the differences that a comparison ignores, and what was not captured and so not compared."""
+"""Lists the differences that a comparison ignores."""
 
 from collections.abc import Sequence
 from typing import ClassVar
@@ -17,7 +17,7 @@ from tui.screens.diff_core_screen import DiffCoreScreen
 
 
 class IgnoredDialog(Dialog[None]):
-    """Lists of sentences; closes on Escape, q, i and Enter."""
+    """A list of sentences; closes on Escape, q, i and Enter."""
 
     DEFAULT_CSS = """
     IgnoredDialog { align: center middle; }
@@ -30,21 +30,18 @@ class IgnoredDialog(Dialog[None]):
         Binding("escape,q,i,enter", "dismiss", "Close", id="ignored.close"),
     ]
 
-    def __init__(self, not_compared: Sequence[str], ignored: Sequence[str]) -> None:
+    def __init__(self, ignored: Sequence[str]) -> None:
         super().__init__()
-        self._lists = {"Not compared": not_compared, "Ignored differences": ignored}
+        self._ignored = ignored
 
     def compose(self) -> ComposeResult:
         table = Table.grid(padding=(0, 1))
         table.add_column(no_wrap=True)
         table.add_column()
-        for title, sentences in self._lists.items():
-            if not sentences:
-                continue
-            table.add_row("", Text(title, "bold underline"))
-            for words in sentences:
-                table.add_row("·", Text(clean(words)))
-            table.add_row("", "")
+        table.add_row("", Text("Ignored differences", "bold underline"))
+        for words in self._ignored:
+            table.add_row("·", Text(clean(words)))
+        table.add_row("", "")
         table.add_row("", Text("esc  close", "bold"))
         with VerticalScroll(id="ignored"):
             yield Static(table)
@@ -60,6 +57,5 @@ class DiffIgnoredFeature(ScreenFeature[DiffCoreScreen]):
     ]
 
     def action_ignored(self) -> None:
-        comparison = self.screen.comparison
-        if comparison is not None:
-            self.app.push_screen(IgnoredDialog(comparison.not_compared, comparison.ignored))
+        if self.screen.comparison is not None:
+            self.app.push_screen(IgnoredDialog(self.screen.comparison.ignored))

@@ -9,15 +9,34 @@ from statistics import median
 from typing import Final
 
 from dissector.analysis.diff.batching import MIN_BATCHES, NS_PER_MS
-from dissector.analysis.diff.behavior import BEHAVIORS, NOTHING
-from dissector.analysis.diff.captured_span import lacking
+from dissector.analysis.diff.behavior import BEHAVIORS, NOTHING, WITHOUT_RESPONSES
 from dissector.analysis.diff.kept_numbers import median_of
 from dissector.analysis.diff.matching_keys import GROUP_PROTOCOLS
 from dissector.analysis.diff.side_profile import SideProfile
 from dissector.core.text import clean
 
 SETTINGS: Final[Mapping[str, tuple[str, ...]]] = {
-    name: each.shown_by for name, each in BEHAVIORS.items() if each.shown_by is not None
+    "topic ids in requests": (),
+    "auto topic creation": ("Metadata",),
+    "acks": ("Produce",),
+    "idempotence": ("Produce",),
+    "compression": ("Produce",),
+    "produce timeout (ms)": ("Produce",),
+    "transaction timeout (ms)": ("InitProducerId",),
+    "fetch max wait (ms)": ("Fetch",),
+    "fetch min bytes": ("Fetch",),
+    "fetch max bytes": ("Fetch",),
+    "fetch partition max": ("Fetch",),
+    "fetch sessions": ("Fetch",),
+    "isolation level": ("Fetch",),
+    "group protocol": ("JoinGroup", *GROUP_PROTOCOLS),
+    "assignors": ("JoinGroup",),
+    "remote assignor": ("ConsumerGroupHeartbeat",),
+    "session timeout (ms)": ("JoinGroup",),
+    "rebalance timeout (ms)": ("JoinGroup", "ConsumerGroupHeartbeat", "StreamsGroupHeartbeat"),
+    "heartbeat interval (ms)": tuple(GROUP_PROTOCOLS),
+    "shutdown": ("Fetch", "JoinGroup", *GROUP_PROTOCOLS),
+    WITHOUT_RESPONSES: (),
 }
 """Behaviors of the matrix that are the same in each recording, and the APIs that show them; none for all."""
 IN_ORDER: Final = {"assignors"}
@@ -39,8 +58,6 @@ class Baseline:
     settings: Mapping[str, str]
     times: Mapping[str, int]
     """The shortest back-off of retries, the median interval of heartbeats, the median linger of a producer."""
-    lacks: str = ""
-    """What of the client's connections was not captured; empty for a capture that has all from start to end."""
 
 
 def observe(profile: SideProfile) -> tuple[Baseline, dict[str, int]]:
@@ -55,7 +72,6 @@ def observe(profile: SideProfile) -> tuple[Baseline, dict[str, int]]:
         versions={clean(api): ", ".join(f"v{n}" for n in sorted(versions[api])) for api in sorted(versions)},
         settings={name: text for name, text in settings.items() if text != NOTHING},
         times=_times(profile),
-        lacks=lacking(profile.span),
     ), first
 
 

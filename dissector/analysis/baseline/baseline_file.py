@@ -13,8 +13,6 @@ _HEAD: Final = """\
 # What {software} does on the wire. `kdissect diff CAPTURE --baseline FILE` compares another capture with it.
 # Delete the lines of settings and times that may change; delete [versions] if no version counts.
 """
-LACKS: Final = "lacks"
-"""The key, in the table of the client, of what was not captured."""
 LONGEST: Final = 1 << 16
 """Characters of a baseline, at most: one has some dozens of lines."""
 MOST_DOTS: Final = 100
@@ -35,9 +33,8 @@ def write_baseline(baseline: Baseline) -> str:
     """Return the text of a baseline."""
     software = clean(baseline.software)
     times = {f"{name} (ms)": round(ns / _MS) for name, ns in baseline.times.items()}
-    client = {"software": baseline.software} | ({LACKS: baseline.lacks} if baseline.lacks else {})
     tables: dict[str, Mapping[str, str | int]] = {
-        "client": client, "settings": baseline.settings, "times": times,
+        "client": {"software": baseline.software}, "settings": baseline.settings, "times": times,
         "versions": baseline.versions,
     }  # fmt: skip
     lines = [_HEAD.format(software=software)]
@@ -79,10 +76,9 @@ def read_baseline(text: str) -> tuple[Baseline, dict[str, int]]:
     times = {name.removesuffix(" (ms)"): value for name, value in _table(tables, "times", int).items()}
     for name in times.keys() - TIMES.keys():
         raise BaselineError(f"times: {name!r} is none of {', '.join(f'{each} (ms)' for each in TIMES)}")
-    client = _table(tables, "client", str)
+    software = _table(tables, "client", str).get("software", "")
     versions = _table(tables, "versions", str)
-    times_ns = {name: value * _MS for name, value in times.items()}
-    baseline = Baseline(client.get("software", ""), versions, settings, times_ns, client.get(LACKS, ""))
+    baseline = Baseline(software, versions, settings, {name: value * _MS for name, value in times.items()})
     return baseline, _lines(text)
 
 

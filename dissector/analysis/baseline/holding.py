@@ -4,8 +4,7 @@ from collections.abc import Collection, Iterator
 from typing import Final
 
 from dissector.analysis.baseline.baseline import SETTINGS, TIMES, Baseline, observe
-from dissector.analysis.diff.behavior import NOTHING, SHUTDOWN
-from dissector.analysis.diff.captured_span import CapturedSpan, may_lack
+from dissector.analysis.diff.behavior import NOTHING
 from dissector.analysis.diff.connection_roles import CLIENT_ID
 from dissector.analysis.diff.side_profile import SideProfile
 from dissector.analysis.diff.statistical_comparison import MIN_INTERVAL_DIFFERENCE_NS
@@ -18,19 +17,11 @@ TOLERANCE: Final = 1.6
 NOT_REQUESTED: Final = "not requested"
 SOFTWARE: Final = "client.software"
 """The rule that an upgrade breaks: whoever upgrades wants to know what else changes, so it counts only on demand."""
-CAPTURED: Final = "client.connections"
-"""The line that says what of the connections was not captured."""
-MAY_LACK: Final = "the capture may lack it"
-NOT_YET: Final = frozenset((NOTHING, "no", "none", ""))
-"""What a behavior is before its first request."""
 ON_OCCASION: Final = frozenset(("ListOffsets", "OffsetForLeaderEpoch"))
 """APIs that a client requests where something happened: a partition has no committed offset, or has one of a leader's
 epoch (KIP-320), which a consumer that joins its group again may find."""
 _TABLES: Final = ("client", "versions", "settings", "times")
 _SINGULAR: Final = {"version": "versions", "setting": "settings", "time": "times", "retries": "times.retry back-off"}
-
-Verdict = tuple[str, RuleStatus, str, str]
-"""The rule, its status, what is to say of it, and the API that shows it."""
 
 
 def choices(words: Collection[str]) -> tuple[frozenset[str], list[str]]:
@@ -74,7 +65,7 @@ def hold(
     `file` and `lines` are those of the baseline."""
     seen, first = observe(profile)
     outcomes = []
-    for rule, status, message, api in _compared(baseline, seen, profile.span):
+    for rule, status, message, api in _compared(baseline, seen):
         table = rule.partition(".")[0]
         if rule in ignored or table in ignored:
             continue
@@ -85,48 +76,24 @@ def hold(
     return outcomes
 
 
-def _compared(baseline: Baseline, seen: Baseline, span: CapturedSpan) -> Iterator[Verdict]:
-    """Yield the verdicts on all lines. What a capture may lack is not seen: the one that the baseline is of, and this
-    one."""
-    for lacks, whose in zip((baseline.lacks, seen.lacks), ("the baseline's capture", "the capture"), strict=True):
-        if lacks:
-            yield CAPTURED, RuleStatus.NOT_SEEN, f"{whose} lacks {lacks}: what it may not show does not count", ""
+def _compared(baseline: Baseline, seen: Baseline) -> Iterator[tuple[str, RuleStatus, str, str]]:
+    """Yield the rule, its status, what is to say of it, and the API that shows it."""
     if _is_named(baseline.software):
         yield SOFTWARE, *_software_verdict(baseline.software, seen.software), "ApiVersions"
-    yield from _compared_versions(baseline, seen, span)
-    yield from _compared_settings(baseline, seen)
-    yield from _compared_times(baseline, seen)
-
-
-def _compared_versions(baseline: Baseline, seen: Baseline, span: CapturedSpan) -> Iterator[Verdict]:
-    both = baseline.lacks, seen.lacks
     names = sorted(baseline.versions.keys() | seen.versions.keys()) if baseline.versions else ()
     for api in names:
         before, after = (each.versions.get(api, NOT_REQUESTED) for each in (baseline, seen))
         if api in ON_OCCASION and NOT_REQUESTED in (before, after):
             yield f"versions.{api}", RuleStatus.NOT_SEEN, f"{before} → {after}; there is not always a cause", api
-        elif (after == NOT_REQUESTED and may_lack(api, span)) or (before == NOT_REQUESTED and baseline.lacks):
-            yield f"versions.{api}", RuleStatus.NOT_SEEN, f"{before} → {after}; {MAY_LACK}", api
         else:
-            yield f"versions.{api}", *_verdict(before, after, both), api
-
-
-def _compared_settings(baseline: Baseline, seen: Baseline) -> Iterator[Verdict]:
-    both = baseline.lacks, seen.lacks
+            yield f"versions.{api}", *_verdict(before, after), api
     for name, before in baseline.settings.items():
         apis = [api for api in SETTINGS[name] if api in seen.versions]
         api = apis[0] if apis else ""
-        after = seen.settings.get(name, NOTHING)
-        sides = zip(both, (before, after), strict=True)
         if SETTINGS[name] and not apis:
             yield f"settings.{name}", RuleStatus.NOT_SEEN, f"{before}; no request shows it", api
-        elif before != after and any(lacks and _shows_little(name, text) for lacks, text in sides):
-            yield f"settings.{name}", RuleStatus.NOT_SEEN, f"{before} → {after}; {MAY_LACK}", api
         else:
-            yield f"settings.{name}", *_verdict(before, after, both), api
-
-
-def _compared_times(baseline: Baseline, seen: Baseline) -> Iterator[Verdict]:
+            yield f"settings.{name}", *_verdict(before, seen.settings.get(name, "-")), api
     for name, before_ns in baseline.times.items():
         after_ns = seen.times.get(name)
         api = next((each for each in TIMES[name] if each in seen.versions), "")
@@ -136,12 +103,6 @@ def _compared_times(baseline: Baseline, seen: Baseline) -> Iterator[Verdict]:
             yield f"times.{name}", RuleStatus.HELD, f"{duration(before_ns)} (now {duration(after_ns)})", api
         else:
             yield f"times.{name}", *_verdict(duration(before_ns), duration(after_ns)), api
-
-
-def _shows_little(name: str, text: str) -> bool:
-    """Return whether a behavior may be another one in what a capture lacks: how a client ends, and what it never did
-    until then."""
-    return name == SHUTDOWN or text in NOT_YET
 
 
 def is_same_time(before_ns: int, after_ns: int) -> bool:
@@ -161,9 +122,5 @@ def _software_verdict(before: str, after: str) -> tuple[RuleStatus, str]:
     return _verdict(before, before if set(before.split(", ")) == set(after.split(", ")) else after)
 
 
-def _verdict(before: str, after: str, lacks: tuple[str, str] = ("", "")) -> tuple[RuleStatus, str]:
-    """Return the verdict on two lists of values; one that lacks some of the capture may have fewer of them."""
-    values = [set(text.split(", ")) for text in (before, after)]
-    is_less = (lacks[0] and values[0] < values[1]) or (lacks[1] and values[1] < values[0])
-    is_same = before == after or bool(is_less)
-    return (RuleStatus.HELD, before) if is_same else (RuleStatus.BROKEN, f"{before} → {after}")
+def _verdict(before: str, after: str) -> tuple[RuleStatus, str]:
+    return (RuleStatus.HELD, before) if before == after else (RuleStatus.BROKEN, f"{before} → {after}")

@@ -13,7 +13,6 @@ from dissector.analysis.conformance.proving import Proofs, prove
 from dissector.analysis.conformance.rule import REST, ProtocolRule, RuleMemory, Verdict, Verdicts
 from dissector.analysis.conformance.rules import RULES
 from dissector.capture_session import Capture
-from dissector.core.columns import ValueNumbers
 from dissector.core.finding import Finding
 from dissector.core.text import counted
 from dissector.exchange.model import Exchange
@@ -172,16 +171,10 @@ class _Adder:
 
     def finish(self) -> None:
         """Add what columns proved."""
-        for connection in self._proofs.first:
+        for (rule, connection), count in self._proofs.kept.items():
             if connection not in self._clients:
                 self._clients[connection] = self._client(connection, None, len(self._columns.exchange))
-        names = ValueNumbers[str]()
-        numbers = np.zeros(max(self._clients, default=-1) + 1, np.int64)  # of the client, by connection
-        numbers[list(self._clients)] = [names.of(client) for client in self._clients.values()]
-        for rule, connections, counts in self._proofs.kept:
-            of_clients = np.bincount(numbers[connections], counts).astype(np.int64)
-            for client in np.flatnonzero(of_clients).tolist():
-                self._result.kept[rule, names.values[client]] += int(of_clients[client])
+            self._result.kept[rule, self._clients[connection]] += count
 
     def _client(self, connection: int, event: MessageEvent | None, place: int) -> str:
         """The client of a connection: its software, else the client id of the first message that a rule applies to."""

@@ -7,6 +7,7 @@ columns can't read. What a rule that remembers must see, it says itself (`RuleMe
 Invariant: verdicts are those of a look at each message in order (a property test).
 """
 
+from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import Final, NamedTuple
 
@@ -29,8 +30,8 @@ class Proofs(NamedTuple):
     """Places of messages, ascending, with a rule each, `(n,)`."""
     rules: Int64
     """The numbers of the rules, ascending for a message."""
-    kept: Sequence[tuple[str, Int64, Int64]]
-    """Verdicts of messages that need no look: the rule's code, connections, and how many of each."""
+    kept: Counter[tuple[str, int]]
+    """Verdicts of messages that need no look, by the rule's code and the connection."""
     first: dict[int, int]
     """By connection, the place of the first message with such a verdict."""
 
@@ -38,9 +39,8 @@ class Proofs(NamedTuple):
 def prove(columns: MessageColumns, rules: Sequence[ProtocolRule], watch: Callable[[int], None]) -> Proofs:
     """Ask all rules. `watch` is called with the number of each exchange that is decoded for them."""
     single = [(number, rule) for number, rule in enumerate(rules) if rule.reads is not None]
-    silencing_reads = [(rule.apis, silencing(rule.reads or {})) for _, rule in single]
-    answers = columns.answers([*silencing_reads, *((rule.apis, rule.reads or {}) for _, rule in single)])
-    silent, passing = answers[: len(single)], answers[len(single) :]
+    silent = columns.answers([(rule.apis, silencing(rule.reads or {})) for _, rule in single])
+    passing = columns.answers([(rule.apis, rule.reads or {}) for _, rule in single])
     looks = [_Look.of(*each, columns, *of_rule) for each, *of_rule in zip(single, silent, passing, strict=True)]
     found = _Found(columns, rules)
     for number, rule in enumerate(rules):
@@ -59,7 +59,7 @@ class _Found:
         self._columns = columns
         self._rules = rules
         self._has_verdict: Bool = np.zeros(len(columns.exchange), np.bool_)
-        self._kept: list[tuple[str, Int64, Int64]] = []
+        self._kept: Counter[tuple[str, int]] = Counter()
         self._places: list[Int64] = [np.zeros(0, np.int64)]
         self._numbers: list[Int64] = [np.zeros(0, np.int64)]
         is_orphan = ~columns.is_request & ~columns.is_response
@@ -73,7 +73,7 @@ class _Found:
             self._has_verdict[places] = True
             counts = np.bincount(connection[places], proof.kept[places]).astype(np.int64)
             some = np.flatnonzero(counts)
-            self._kept.append((rule.code, some, counts[some]))
+            self._kept.update({(rule.code, at): n for at, n in zip(some.tolist(), counts[some].tolist(), strict=True)})
         is_seen = np.zeros(len(connection), np.bool_)
         for name, are in self._sides.items():
             if getattr(rule.begin, name) is not getattr(RuleMemory, name):

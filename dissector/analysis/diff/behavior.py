@@ -20,7 +20,6 @@ from dissector.core.text import counted, duration, size
 
 NOTHING: Final = "-"
 WITHOUT_RESPONSES: Final = "APIs without responses"
-SHUTDOWN: Final = "shutdown"
 MIN_INTERVALS: Final = 3
 """Of requests that are also sent out of turn: fewer intervals make no rhythm yet."""
 CLOCK_MS: Final = 1_000
@@ -35,10 +34,6 @@ LEAVING: Final = frozenset((-1, -2))
 """Epochs of a heartbeat with which a member leaves, for good or to come back as the same instance."""
 UNCHANGED: Final[tuple[ComparedValue, ...]] = (-1, None, 0)
 """Of a setting in a heartbeat: not said again, or, in the response to a member that leaves, of no use."""
-
-
-GROUP_MEMBERS: Final = ("JoinGroup", *GROUP_PROTOCOLS)
-"""APIs with which a client is a member of a group."""
 
 
 class BehaviorPlace(NamedTuple):
@@ -64,9 +59,6 @@ class Behavior(NamedTuple):
 
     describe: Callable[[SideProfile], str]
     place: BehaviorPlace
-    shown_by: tuple[str, ...] | None = None
-    """Of a behavior that is the same in each recording, and so a line of baselines, the APIs that show it, empty for
-    all; None for what depends on one run."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,7 +132,7 @@ def _fields(path: str, *apis: str, part: str = "request") -> Behavior:
             texts.append(format_values(f"{each}{part.capitalize()}", found, path))
         return ", ".join(dict.fromkeys(filter(None, texts))) or NOTHING
 
-    return Behavior(describe, BehaviorPlace(apis, path), apis)
+    return Behavior(describe, BehaviorPlace(apis, path))
 
 
 def _rate(*apis: str, least: int = 1) -> Behavior:
@@ -157,9 +149,9 @@ def _rate(*apis: str, least: int = 1) -> Behavior:
     return Behavior(describe, BehaviorPlace(apis))
 
 
-def _batched(describe: Callable[[SideProfile], str], shown_by: tuple[str, ...] | None = None) -> Behavior:
+def _batched(describe: Callable[[SideProfile], str]) -> Behavior:
     """Describe by the batches that a producer sends."""
-    return Behavior(describe, BehaviorPlace(("Produce",), "topic_data.partition_data.records"), shown_by)
+    return Behavior(describe, BehaviorPlace(("Produce",), "topic_data.partition_data.records"))
 
 
 def _software(side: SideProfile) -> str:
@@ -227,15 +219,6 @@ def _group_protocol(side: SideProfile) -> str:
     return ", ".join(name for api, name in protocols.items() if _profiles(side, api)) or NOTHING
 
 
-def _static_membership(side: SideProfile) -> str:
-    """Describe whether members have a name of their own (KIP-345), which is that of one run."""
-    fields = {"JoinGroup": "group_instance_id"}
-    found = [_values(side, api, fields.get(api, "instance_id")) for api in GROUP_MEMBERS if _profiles(side, api)]
-    if not found:
-        return NOTHING
-    return "yes" if any(isinstance(value, EntityName) for values in found for value in values) else "no"
-
-
 def _metadata(side: SideProfile) -> str:
     counts: Counter[str] = Counter()
     for key, profile in side.keys.items():
@@ -295,15 +278,15 @@ BEHAVIORS: Final[dict[str, Behavior]] = {
     "metadata requests": Behavior(_metadata, BehaviorPlace(("Metadata",), "topics")),
     "metadata total": _rate("Metadata", least=MIN_INTERVALS),
     "missing responses": Behavior(_missing_responses, NO_RESPONSE),
-    WITHOUT_RESPONSES: Behavior(_without_responses, NO_RESPONSE, ()),
+    WITHOUT_RESPONSES: Behavior(_without_responses, NO_RESPONSE),
     "topic ids in requests": Behavior(
-        _topic_ids, BehaviorPlace(("Produce", "Fetch", "Metadata", "OffsetCommit", "OffsetFetch")), ()
+        _topic_ids, BehaviorPlace(("Produce", "Fetch", "Metadata", "OffsetCommit", "OffsetFetch"))
     ),
     "auto topic creation": _field("Metadata", "allow_auto_topic_creation"),
     "retries": Behavior(_retries, BehaviorPlace(condition="error")),
     "acks": _field("Produce", "acks"),
-    "idempotence": Behavior(_idempotence, BehaviorPlace(("InitProducerId", "Produce")), ("Produce",)),
-    "compression": _batched(_compression, ("Produce",)),
+    "idempotence": Behavior(_idempotence, BehaviorPlace(("InitProducerId", "Produce"))),
+    "compression": _batched(_compression),
     "batches": _batched(_batches),
     "batch size": _batched(_batch_size),
     "observed linger": _batched(_linger),
@@ -313,14 +296,11 @@ BEHAVIORS: Final[dict[str, Behavior]] = {
     "fetch min bytes": _field("Fetch", "min_bytes"),
     "fetch max bytes": _field("Fetch", "max_bytes"),
     "fetch partition max": _field("Fetch", "topics.partitions.partition_max_bytes"),
-    "fetch sessions": Behavior(_fetch_sessions, BehaviorPlace(("Fetch",), "session_id"), ("Fetch",)),
+    "fetch sessions": Behavior(_fetch_sessions, BehaviorPlace(("Fetch",), "session_id")),
     "fetches": _rate("Fetch", least=MIN_INTERVALS),
     "isolation level": _field("Fetch", "isolation_level"),
-    "client rack": _field("Fetch", "rack_id"),
-    "offset reset": _field("ListOffsets", "topics.partitions.timestamp"),
-    "group protocol": Behavior(_group_protocol, BehaviorPlace(GROUP_MEMBERS), GROUP_MEMBERS),
-    "static membership": Behavior(_static_membership, BehaviorPlace(GROUP_MEMBERS), GROUP_MEMBERS),
-    "assignors": Behavior(_assignors, BehaviorPlace(("JoinGroup",), "protocols.name"), ("JoinGroup",)),
+    "group protocol": Behavior(_group_protocol, BehaviorPlace(("JoinGroup", *GROUP_PROTOCOLS))),
+    "assignors": Behavior(_assignors, BehaviorPlace(("JoinGroup",), "protocols.name")),
     "remote assignor": _field("ConsumerGroupHeartbeat", "server_assignor"),
     "session timeout (ms)": _field("JoinGroup", "session_timeout_ms"),
     "rebalance timeout (ms)": _fields(
@@ -329,6 +309,6 @@ BEHAVIORS: Final[dict[str, Behavior]] = {
     "heartbeat interval (ms)": _fields("heartbeat_interval_ms", *GROUP_PROTOCOLS, part="response"),
     "heartbeats": _rate("Heartbeat", *GROUP_PROTOCOLS),
     "offset commits": _rate("OffsetCommit", least=MIN_INTERVALS),
-    SHUTDOWN: Behavior(_shutdown, BehaviorPlace(("LeaveGroup", "Fetch"), "session_epoch"), ("Fetch", *GROUP_MEMBERS)),
+    "shutdown": Behavior(_shutdown, BehaviorPlace(("LeaveGroup", "Fetch"), "session_epoch")),
 }
 """The lines of the matrix, in order."""

@@ -9,7 +9,6 @@ import numpy as np
 
 from dissector.analysis.diff.alignment import IndexPair, align, out_of_order
 from dissector.analysis.diff.batching import MIN_BATCHES
-from dissector.analysis.diff.captured_span import may_be_equal, may_have_missed, not_compared, sights
 from dissector.analysis.diff.client_settings import setting
 from dissector.analysis.diff.compared_values import ComparedValue
 from dissector.analysis.diff.consequences import fold_consequences, join_entries
@@ -101,19 +100,13 @@ class _DiffBuilder:
                       enumerate(self._sides)]  # fmt: skip
         self._connections = (a.roles.connections, b.roles.connections)
         self._differences: dict[MatchingKey, list[KeyDifference]] = {}
-        self._spans = a.span, b.span
-        self._sights = sights(*self._spans)
-        self._is_partial = any(each.is_partial for each in self._sights)
-        self._missed = set[str](), set[str]()
-        """APIs whose requests a side may have missed."""
 
     def build(self) -> DiffResult:
         a, b = self._keys
         durations = self._sides[0].duration_ns, self._sides[1].duration_ns
         for key in (key for key in a if key in b):  # in A's order, not in a set's
-            fields = list(compare_fields(key.api, a[key], b[key], self._names, self._sights))
-            frequency = compare_frequency(key, a[key], b[key], durations, is_partial=self._is_partial)
-            self._differences[key] = [*fields, *frequency]
+            fields = list(compare_fields(key.api, a[key], b[key], self._names))
+            self._differences[key] = [*fields, *compare_frequency(key, a[key], b[key], durations)]
         entries = [*self._connection_entries(), *self._api_entries()]
         pairs, order_entries = self._pairs()
         return DiffResult(
@@ -123,7 +116,6 @@ class _DiffBuilder:
             pairs,
             tuple(self._timings()),
             (*IGNORED, *self._names.notes()),
-            tuple(not_compared(self._spans, self._missed)),
             PairDecoder(self._sides[0], self._sides[1], self._names, self._differing_fields),
         )
 
@@ -135,9 +127,7 @@ class _DiffBuilder:
 
     def _connection_entries(self) -> Iterator[DiffEntry]:
         """Compare the numbers of connections by role, without those that were closed before a response came: a client
-        that tries again has one for each attempt. Of connections that were not captured nobody knows."""
-        if self._is_partial:
-            return
+        that tries again has one for each attempt."""
         lost = [side.lost_connections() for side in self._sides]
         roles = [side.roles.others_than(each) for side, each in zip(self._sides, lost, strict=True)]
         if roles[0] != roles[1] and (roles[0].total() != roles[1].total() or not any(lost)):
@@ -154,41 +144,21 @@ class _DiffBuilder:
         yield from self._version_entries()
         grouped: dict[tuple[object, ...], DiffEntry] = {}
         by_key = [(key, each) for key in self._differences for each in self._differences[key]]
-        batching = compare_batching(
-            self._sides[0].batches, self._sides[1].batches, self._names, is_partial=self._is_partial
-        )
+        batching = compare_batching(self._sides[0].batches, self._sides[1].batches, self._names)
         produce = MatchingKey(0, "Produce", (), "")
         lost = [
             (key, each)
             for key in dict.fromkeys((*a, *b))
-            for each in compare_lost(key, a.get(key, NO_EXCHANGES), b.get(key, NO_EXCHANGES), self._sights)
+            for each in compare_lost(key, a.get(key, NO_EXCHANGES), b.get(key, NO_EXCHANGES))
         ]
         keys_lost = {key for key, _ in lost}  # whose numbers are those of the attempts
         by_key = [(key, each) for key, each in by_key if each.part or each.path or key not in keys_lost]
-        alone = one_sided(*self._without_missed(), self._names)
-        for key, each in (*lost, *by_key, *((produce, each) for each in batching), *alone):
+        for key, each in (*lost, *by_key, *((produce, each) for each in batching), *one_sided(a, b, self._names)):
             entry = self._entry(key, each)
             cause = (entry.api, entry.part, entry.path, entry.reason, entry.a, entry.b, entry.explanation,
                      entry.subject)  # fmt: skip
             grouped[cause] = join_entries(grouped[cause], entry) if cause in grouped else entry
         yield from grouped.values()
-
-    def _without_missed(self) -> tuple[Mapping[MatchingKey, KeyProfile], Mapping[MatchingKey, KeyProfile]]:
-        """Return the keys of both sides without those of which the other side may have missed the requests."""
-        a, b = self._keys
-        if not any(each.is_partial or each.is_open for each in self._sights):
-            return a, b
-        found: list[Mapping[MatchingKey, KeyProfile]] = []
-        for n, (mine, other) in enumerate(((a, b), (b, a))):
-            missed = {
-                key
-                for key, each in mine.items()
-                if key not in other and may_have_missed(key, each, 1 - n, self._spans, self._sides[n])
-            }
-            apis = {key.api for key in other}
-            self._missed[1 - n].update(key.api for key in missed if key.api not in apis)
-            found.append({key: each for key, each in mine.items() if key not in missed})
-        return found[0], found[1]
 
     def _entry(self, key: MatchingKey, found: KeyDifference) -> DiffEntry:
         path = path_without_labels(found.path)
@@ -291,7 +261,7 @@ class _DiffBuilder:
         used = [side.versions for side in self._sides]
         for api in (api for api in used[0] if api in used[1]):
             a, b = used[0][api], used[1][api]
-            if a.keys() != b.keys() and not (self._is_partial and may_be_equal(a, b, self._sights)):
+            if a.keys() != b.keys():
                 texts = [", ".join(f"v{version}" for version in sorted(each)) for each in (a, b)]
                 first = [min(each.rows[0] for key, each in keys.items() if key.api == api) for keys in self._keys]
                 yield DiffEntry(api, "", "version", DiffReason.VERSION, texts[0], texts[1], a.total(), b.total(),
@@ -320,7 +290,7 @@ class _DiffBuilder:
                 is_alone = np.ones(len(steps[n].keys), np.bool_)
                 is_alone[_places([*in_order, *moved], n)] = False
                 pairs.add_alone(steps[n].rows.where(is_alone), verdict)
-            if moved and not all(each.is_partial for each in self._sights):
+            if moved:
                 keys = [[numbers.values[n] for n in side.tolist()] for side in (a, b)]
                 order_entries.append(_order_entry(keys, steps))
         for key in dict.fromkeys((*self._keys[0], *self._keys[1])):

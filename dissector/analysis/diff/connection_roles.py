@@ -88,11 +88,6 @@ class ConnectionRoles:
             self.software.setdefault(f"{name} {version}")
 
     @property
-    def numbers(self) -> list[int]:
-        """The numbers of the connections, ascending."""
-        return [int(each) for each in unique(as_column(self._connections))]
-
-    @property
     def connections(self) -> Counter[str]:
         """The number of connections in each role."""
         return self.others_than(())

@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Final, NamedTuple
 
-from dissector.analysis.diff.captured_span import BOTH_WHOLE, Sights, may_be_equal
 from dissector.analysis.diff.compared_values import COUNTED_KINDS, POSITION, SESSION, ComparedValue, EntityName
 from dissector.analysis.diff.formatting import format_path, format_value, format_values
 from dissector.analysis.diff.key_profile import KeyProfile
@@ -32,7 +31,7 @@ from dissector.analysis.diff.message_leaves import (
     time_set,
 )
 from dissector.analysis.diff.moved_fields import canonical_path, other_paths
-from dissector.analysis.diff.name_matching import GENERATED_KINDS, NameMatching
+from dissector.analysis.diff.name_matching import NameMatching
 from dissector.analysis.diff.name_uses import is_partition_label
 from dissector.analysis.diff.result import DiffReason
 from dissector.protocol.schema.loader import message
@@ -66,12 +65,6 @@ COMES_WITH_TIME: Final[dict[tuple[str, str], frozenset[ComparedValue]]] = {
     ),
 }  # fmt: skip
 """By body and path: values that a field can have later, and not at first."""
-FILLED: Final[frozenset[ComparedValue]] = frozenset((EMPTY, NOT_EMPTY))
-"""Whether an array has elements: of a fetch session that goes on it mostly has none."""
-SEVERAL: Final = 3
-"""Fewer requests of a late capture do not show what its clients always do."""
-TOPIC_UUID: Final = "uuid"
-"""The kind of the name of a topic of which only the id is known."""
 EMPTY_VALUES: Final[frozenset[ComparedValue]] = frozenset((None, "", EMPTY))
 """What a broker responds for "nothing": which of them depends on the version."""
 
@@ -113,15 +106,13 @@ class _SideFields:
     versions: frozenset[int]
 
 
-def compare_fields(
-    api: str, a: KeyProfile, b: KeyProfile, names: NameMatching, both: Sights = BOTH_WHOLE
-) -> Iterator[KeyDifference]:
-    """Yield the differences between the fields of both sides under one key, but for what a side may have missed."""
+def compare_fields(api: str, a: KeyProfile, b: KeyProfile, names: NameMatching) -> Iterator[KeyDifference]:
+    """Yield the differences between the fields of both sides under one key."""
     for part in ("request", "response"):
         body = f"{api}{part.capitalize()}"
         sides = [_side_fields(body, part, profile, names, side) for side, profile in enumerate((a, b))]
         if all(side.fields or _has_no_fields(body, side.versions) for side in sides):
-            found = _PartComparison(part, body, sides[0], sides[1], names, both).differences()
+            found = _PartComparison(part, body, sides[0], sides[1], names).differences()
             yield from _merge_array_elements(_merge_replaced_fields(found))
 
 
@@ -143,13 +134,11 @@ def _side_fields(body: str, part: str, profile: KeyProfile, names: NameMatching,
 class _PartComparison:
     """Compares the requests or the responses of one key."""
 
-    def __init__(self, part: str, body: str, a: _SideFields, b: _SideFields, names: NameMatching, both: Sights) -> None:
+    def __init__(self, part: str, body: str, a: _SideFields, b: _SideFields, names: NameMatching) -> None:
         self._part = part
         self._body = body
         self._sides = (a, b)
         self._names = names
-        self._sights = both
-        self._is_partial = any(each.is_partial for each in both)
         self._reported: set[LeafPath] = set()
 
     def differences(self) -> list[KeyDifference]:
@@ -167,8 +156,6 @@ class _PartComparison:
     def _compare_values(self, path: LeafPath, a: FieldOnSide, b: FieldOnSide) -> Iterator[KeyDifference]:
         values_a, values_b = frozenset(a.values), frozenset(b.values)
         if values_a == values_b or (len(values_a) > MAX_COMPARED_VALUES and len(values_b) > MAX_COMPARED_VALUES):
-            return
-        if self._is_partial and self._may_be_equal(a.values, b.values):
             return
         if path[-1] in ABOUT_LIMITS and _are_of_equal_times(values_a, values_b):
             return
@@ -197,16 +184,6 @@ class _PartComparison:
             self._text(path, field, side, other.values) for side, (field, other) in enumerate(((a, b), (b, a)))
         )
         yield self._difference(path, reason, text_a, text_b, explanation, a, b)
-
-    def _may_be_equal(self, a: Counter[ComparedValue], b: Counter[ComparedValue]) -> bool:
-        """Return whether two sides may have the same values, were both captured whole. Generated names are matched by
-        their use, of which a part is missing; and a few requests of a late capture show one of several clients."""
-        others = a.keys() ^ b.keys()
-        if others <= FILLED or all(isinstance(each, EntityName) and each.kind in GENERATED_KINDS for each in others):
-            return True
-        if all(each.is_partial for each in self._sights) and any(each.begins_late for each in self._sights):
-            return min(a.total(), b.total()) < SEVERAL or may_be_equal(a, b, self._sights)
-        return may_be_equal(a, b, self._sights)
 
     def _one_side_has_null(self, field: Field) -> bool:
         """Return whether a field is nullable in the versions of exactly one side."""
@@ -241,10 +218,6 @@ class _PartComparison:
             reason = DiffReason.VERSION
             explanation = f"{schema.snake_name} {_version_range(_all_versions(self._body, own_path, schema))}"
         else:
-            if self._sights[1 - side].is_partial or (self._is_partial and is_partition_label(path, depth - 1)):
-                return
-            if self._sights[side].begins_late and _is_unnamed(path[depth - 1]):
-                return
             reason, explanation = DiffReason.ONE_SIDE, ""
         self._reported.add(start)
         step = path[depth - 1]
@@ -297,12 +270,6 @@ def _is_one_of_many(step: PathStep, array: Counter[ComparedValue]) -> bool:
     compared."""
     value = step.value if isinstance(step, ElementLabel) else None
     return isinstance(value, EntityName) and value.kind in COUNTED_KINDS and NOT_EMPTY in array
-
-
-def _is_unnamed(step: PathStep) -> bool:
-    """Return whether a step is to a topic whose id nobody named: Metadata does, before a late capture begins."""
-    value = step.value if isinstance(step, ElementLabel) else None
-    return isinstance(value, EntityName) and value.kind == TOPIC_UUID
 
 
 def _is_share(body: str, path: LeafPath) -> bool:

@@ -29,7 +29,6 @@ def diff_report(result: DiffResult, *, with_bytes: bool = False) -> Iterator[Rep
     yield HeadingBlock(1, "No differences" if result.is_same else counted(len(result.entries), "difference"))
     yield ListBlock(_side_line("A", result.a))
     yield ListBlock(_side_line("B", result.b))
-    yield from (ListBlock(clean(f"Not compared: {words}")) for words in result.not_compared)
     if len(result.entries) > MIN_SUMMARIZED:
         yield HeadingBlock(2, "In brief")
         yield from (ListBlock(clean(line)) for line in summary_lines(result.entries))

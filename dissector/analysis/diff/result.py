@@ -181,8 +181,6 @@ class DiffResult:
     """In the order of A's rows; B's unmatched rows at their relative position."""
     timings: tuple[TimingSummary, ...]
     ignored: tuple[str, ...]
-    not_compared: tuple[str, ...]
-    """Sentences on what was not compared, as a capture does not have the whole of its connections; mostly none."""
     _details: "PairDecoder" = field(repr=False)
 
     @property

@@ -10,13 +10,11 @@ and so are the values, paths and times of a key (`key_profile`).
 from array import array
 from collections import Counter
 from collections.abc import Mapping
-from functools import cached_property
 from typing import Final, NamedTuple
 
 import numpy as np
 
 from dissector.analysis.diff.batching import ProducedBatches, ProduceOutcomes
-from dissector.analysis.diff.captured_span import CapturedSpan, captured_span
 from dissector.analysis.diff.compared_values import EntityName
 from dissector.analysis.diff.connection_roles import ConnectionRoles, is_brokers_own
 from dissector.analysis.diff.key_profile import KeyProfile
@@ -38,7 +36,7 @@ from dissector.analysis.diff.message_contents import (
     content_numbers,
     group_exchanges,
 )
-from dissector.analysis.diff.side import DiffSide, RowSide
+from dissector.analysis.diff.side import DiffSide
 from dissector.analysis.diff.workflow_steps import WorkflowSteps
 from dissector.core.arrays import Bool, Int64
 from dissector.core.columns import ValueNumbers, is_in
@@ -118,18 +116,7 @@ class SideProfile:
     @property
     def duration_ns(self) -> int:
         """From the first request to the last one."""
-        return self.times_ns[1] - self.times_ns[0]
-
-    @property
-    def times_ns(self) -> tuple[int, int]:
-        """The times of the first request and of the last one."""
-        return (self._times_ns[0], self._times_ns[1]) if self._times_ns else (0, 0)
-
-    @cached_property
-    def span(self) -> CapturedSpan:
-        """How much of its connections was captured; of a side whose exchanges the user chose one by one, all."""
-        connections = () if isinstance(self.side, RowSide) else self.roles.numbers
-        return captured_span(self.side.capture, connections, self.duration_ns)
+        return self._times_ns[1] - self._times_ns[0] if self._times_ns else 0
 
     @property
     def versions(self) -> dict[str, Counter[int]]:

@@ -17,7 +17,6 @@ from typing import Final
 import numpy as np
 
 from dissector.analysis.diff.batching import MIN_BATCHES, NS_PER_MS, ProducedBatches, RecordSum
-from dissector.analysis.diff.captured_span import BOTH_WHOLE, Sights
 from dissector.analysis.diff.compared_values import ComparedValue, EntityName
 from dissector.analysis.diff.field_comparison import KeyDifference
 from dissector.analysis.diff.formatting import describe_key, format_interval, format_rate, format_value
@@ -87,21 +86,17 @@ def is_same_size(a: float, b: float, ratio: float = SIZE_TOLERANCE_RATIO) -> boo
 
 
 def compare_frequency(
-    key: MatchingKey, a: KeyProfile, b: KeyProfile, durations_ns: tuple[int, int] = UNKNOWN_DURATIONS, *,
-    is_partial: bool = False,
-) -> Iterator[KeyDifference]:  # fmt: skip
+    key: MatchingKey, a: KeyProfile, b: KeyProfile, durations_ns: tuple[int, int] = UNKNOWN_DURATIONS
+) -> Iterator[KeyDifference]:
     """Compare how often, and at which intervals, both sides send the requests of one key; `durations_ns` are those of
-    both recordings. Of partial ones (`captured_span`) numbers say nothing, but rates do."""
+    both recordings."""
     counts = [len(profile.rows) - profile.retry_count for profile in (a, b)]
     intervals = list(_compare_intervals(a, b)) if key.api in REPEATED_APIS - PER_WORK else []
     yield from intervals
     if not intervals and _counts_differ(key, *counts) and not _is_chance(key, a, b):
-        if is_partial:
-            yield from _compare_rates_while_sent(key, a, b)
-        else:
-            yield from _compare_rates(key, counts, a, b, durations_ns)
+        yield from _compare_rates(key, counts, a, b, durations_ns)
     retries = [profile.retry_count for profile in (a, b)]
-    if not is_partial and abs(retries[0] - retries[1]) > RETRY_TOLERANCE:
+    if abs(retries[0] - retries[1]) > RETRY_TOLERANCE:
         errors = ", ".join(sorted({*a.retries.counts, *b.retries.counts}))
         yield _count_difference(retries, a, b, f"retries after {errors}")
     backoffs = [profile.retries.backoffs_ns for profile in (a, b)]
@@ -109,17 +104,11 @@ def compare_frequency(
         yield from _compare_backoffs(backoffs, a, b)
 
 
-def compare_lost(key: MatchingKey, a: KeyProfile, b: KeyProfile, both: Sights = BOTH_WHOLE) -> Iterator[KeyDifference]:
-    """Compare how many requests of a key lost their response. A side that may have missed requests has some of those
-    that are never answered, or none at all."""
+def compare_lost(key: MatchingKey, a: KeyProfile, b: KeyProfile) -> Iterator[KeyDifference]:
+    """Compare how many requests of a key lost their response."""
     counts = [len(profile.lost) for profile in (a, b)]
-    if bool(counts[0]) == bool(counts[1]) and (
-        is_same_count(*counts) or (counts[0] and any(each.is_partial for each in both))
-    ):
+    if bool(counts[0]) == bool(counts[1]) and is_same_count(*counts):
         return
-    for mine, other, sight in ((a, b, both[0]), (b, a, both[1])):
-        if sight.is_partial and not mine.lost and not (mine.rows and len(other.lost) == len(other.rows)):
-            return
     versions = sorted({version for profile in (a, b) if profile.lost for version in profile.versions})
     texts = [f"{len(profile.lost):,} of {len(profile.rows):,}" for profile in (a, b)]
     rows = [profile.lost[0] if profile.lost else None for profile in (a, b)]
@@ -154,20 +143,6 @@ def _compare_rates(
         return
     texts = [format_rate(n, each) for n, each in zip(counts, durations_ns, strict=True)]
     yield found._replace(reason=DiffReason.RATE, a=texts[0], b=texts[1], explanation=" vs ".join(spans))
-
-
-def _compare_rates_while_sent(key: MatchingKey, a: KeyProfile, b: KeyProfile) -> Iterator[KeyDifference]:
-    """Compare how often both sides send repeated requests, in the time from their first one to their last one."""
-    times_ns = [as_column(profile.intervals_ns) for profile in (a, b)]
-    if key.api not in REPEATED_APIS - PER_WORK or min(map(len, times_ns)) < MIN_INTERVALS:
-        return
-    sums_ns = [int(each.sum()) for each in times_ns]
-    if min(sums_ns) < MIN_RATE_NS or is_same_size(*(n / len(each) for n, each in zip(sums_ns, times_ns, strict=True))):
-        return
-    counts = [len(each) for each in times_ns]
-    texts = [format_rate(n, each) for n, each in zip(counts, sums_ns, strict=True)]
-    found = _count_difference([len(a.rows), len(b.rows)], a, b, "while they are sent, on a connection")
-    yield found._replace(reason=DiffReason.RATE, a=texts[0], b=texts[1])
 
 
 def _counts_differ(key: MatchingKey, a: int, b: int) -> bool:
@@ -238,16 +213,8 @@ def _timing_difference(
                          a.rows[0], b.rows[0])  # fmt: skip
 
 
-def compare_batching(
-    a: ProducedBatches, b: ProducedBatches, names: NameMatching, *, is_partial: bool = False
-) -> Iterator[KeyDifference]:
-    """Compare which records were produced, but of partial captures, and how they were batched."""
-    if not is_partial:
-        yield from _compare_records(a, b, names)
-    yield from _compare_batches(a, b)
-
-
-def _compare_records(a: ProducedBatches, b: ProducedBatches, names: NameMatching) -> Iterator[KeyDifference]:
+def compare_batching(a: ProducedBatches, b: ProducedBatches, names: NameMatching) -> Iterator[KeyDifference]:
+    """Compare which records were produced, and how they were batched."""
     topics, keyed = _by_matched_topic(a, b, names)
     for topic in topics[0].keys() & topics[1].keys():
         sum_a, sum_b = topics[0][topic], topics[1][topic]
@@ -264,10 +231,6 @@ def _compare_records(a: ProducedBatches, b: ProducedBatches, names: NameMatching
                      for side in partitions]  # fmt: skip
             counts = ", same count in each partition" if texts[0] == texts[1] else ""
             yield _content_difference(texts, sum_a, sum_b, f"{SAME_RECORDS}{counts}, but keys in other partitions")
-
-
-def _compare_batches(a: ProducedBatches, b: ProducedBatches) -> Iterator[KeyDifference]:
-    """Compare how large batches are, and how long records wait in them."""
     if min(len(a.records), len(b.records)) >= MIN_BATCHES:
         knob = _batching_setting(a, b)
         sizes = [

@@ -26,7 +26,6 @@ def diff_to_json(result: DiffResult) -> dict[str, Any]:
         ],
         "pairs": [{"a": _row(pair.a), "b": _row(pair.b), "verdict": pair.verdict.value} for pair in result.pairs],
         "ignored": list(result.ignored),
-        "not_compared": list(result.not_compared),
     }  # fmt: skip
 
 

@@ -9,7 +9,7 @@ from typing import Final, NamedTuple
 import numpy as np
 
 from dissector.analysis.stats.counts import CountsByKey, ExchangeCounts, GroupKey
-from dissector.analysis.stats.histogram import histograms_by_number
+from dissector.analysis.stats.histogram import BUCKETS, Histogram, buckets_of
 from dissector.core.arrays import Bool, Int64
 from dissector.exchange.info_column import ERROR_RESPONSE
 from dissector.exchange.model import Exchange
@@ -118,8 +118,8 @@ def counts_by_number(group: Int64, count: int, rows: MeasureColumns) -> list[Exc
     """Return the counts of each group, of the numbers from 0 to `count`."""
     sums = [_sums(group, count, each) for each in (rows.counted, rows.out, rows.back, rows.error, rows.unanswered)]
     timed = rows.has_latency & rows.counted
-    latencies = histograms_by_number(group, count, rows.latency_ns, timed & ~rows.may_wait)
-    waits = histograms_by_number(group, count, rows.latency_ns, timed & rows.may_wait)
+    latencies = _histograms(group, count, rows.latency_ns, timed & ~rows.may_wait)
+    waits = _histograms(group, count, rows.latency_ns, timed & rows.may_wait)
     return list(map(ExchangeCounts, *sums, latencies, waits))
 
 
@@ -127,3 +127,23 @@ def _sums(group: Int64, count: int, values: Int64 | Bool) -> list[int]:
     """Return the sum of each group; exact, as a step's rows have fewer than 2**53 bytes."""
     sums: list[int] = np.bincount(group, values, count).astype(np.int64).tolist()
     return sums
+
+
+def _histograms(group: Int64, count: int, latency_ns: Int64, which: Bool) -> list[Histogram]:
+    """Return the histogram of each group, of the chosen rows."""
+    histograms = [Histogram() for _ in range(count)]
+    latency, group = latency_ns[which], group[which]
+    if not len(latency):
+        return histograms
+    order = np.lexsort((latency, group))
+    latency, group = latency[order], group[order]
+    starts = np.flatnonzero(np.diff(group, prepend=-1))
+    ends = np.append(starts[1:], len(group))
+    found, counts = np.unique(group * BUCKETS + buckets_of(latency), return_counts=True)
+    edges = np.searchsorted(found, np.append(group[starts], count) * BUCKETS).tolist()
+    columns = (found % BUCKETS, counts, group[starts], latency[starts], latency[ends - 1])
+    buckets, frequencies, groups, least, most = (column.tolist() for column in columns)
+    for n, at in enumerate(groups):
+        low, high = edges[n], edges[n + 1]
+        histograms[at].add_counts(dict(zip(buckets[low:high], frequencies[low:high], strict=True)), least[n], most[n])
+    return histograms

@@ -9,7 +9,6 @@ The sample is uniform, and drawn in one pass: every row gets a random number, an
 the sample. The seed is fixed: a capture has the same sample each time.
 """
 
-from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
@@ -24,8 +23,7 @@ from dissector.protocol.codec.plan import plan
 from dissector.protocol.codec.tracer import Tracer
 from dissector.protocol.message import MessageLayout
 from dissector.protocol.records.compression import DecompressionBudget
-from dissector.protocol.records.tracing import OpaqueRecords
-from dissector.protocol.schema.model import Field
+from dissector.protocol.records.tracing import RecordTracer
 from dissector.protocol.tree import Node
 from dissector.protocol.wire import WireError
 
@@ -69,12 +67,12 @@ class MessageSample:
         for path, count in self.paths.items():
             yield path, count if self.is_complete else count * self.bytes // max(1, self.traced_bytes)
 
-    def add_traced(self, size: int, paths: Paths, times: int = 1) -> None:
-        """Add a traced message, or so many of that size and with these bytes."""
-        self.traced += times
-        self.traced_bytes += size * times
+    def add_traced(self, size: int, paths: Paths) -> None:
+        """Add a traced message."""
+        self.traced += 1
+        self.traced_bytes += size
         for path, count in paths.items():
-            self.paths[path] = self.paths.get(path, 0) + count * times
+            self.paths[path] = self.paths.get(path, 0) + count
 
 
 @dataclass(slots=True)
@@ -157,28 +155,21 @@ def trace_fields(capture: Capture, rows: Int64, fields: FieldBytes) -> Iterator[
         for at, exchange in zip(bare.tolist(), capture.at(some[bare]), strict=True):
             paths[0][at], paths[1][at] = _paths_of_both(exchange)
         for side, size, of in zip(("request", "response"), sizes, paths, strict=True):
-            kinds = zip(columns.api_key.tolist(), columns.version.tolist(), size.tolist(), map(id, of), strict=True)
-            by_id = {id(each): each for each in of if each is not None}
-            for (key, version, count, which), times in Counter(kinds).items():
-                if which in by_id and count >= 0:
-                    fields.of(MessageKind(key, version, side)).add_traced(count, by_id[which], times)
+            kinds = zip(columns.api_key.tolist(), columns.version.tolist(), size.tolist(), of, strict=True)
+            for key, version, count, each in kinds:
+                if each is not None and count >= 0:
+                    fields.of(MessageKind(key, version, side)).add_traced(count, each)
         yield
 
 
-class _SpanTracer(Tracer):
-    """Gives nodes names and spans, and no path or meaning, which take a third of the time. Records stay one field."""
+class _OpaqueRecords(RecordTracer):
+    """Replaces the tracer of records: they stay one field."""
 
-    def __init__(self, data: bytes, end: int) -> None:
-        super().__init__(data, 0, end, OpaqueRecords([], DecompressionBudget(0, 0)))  # nothing is decompressed
+    def __init__(self) -> None:
+        super().__init__([], DecompressionBudget(0, 0))  # nothing is decompressed
 
-    def begin(self, parent: Node, name: str, kind: str, schema: Field | None = None) -> Node:
-        self._budget.admit_nodes(1, self.at)
-        node = Node(name, "", kind, self.at, self.at, schema=schema)
-        parent.add(node)
-        return node
-
-    def _name(self, node: Node, schema: Field, value: int) -> None:
-        """Add no name: values are not read."""
+    def field(self, data: bytes, start: int, end: int, parent: Node) -> None:
+        """Add nothing under `parent`, whose span covers the records."""
 
 
 def paths_of(message: ExchangeMessage) -> Paths:
@@ -203,7 +194,7 @@ def _paths_of_both(exchange: Exchange) -> tuple[Paths, Paths]:
 def _paths(layout: MessageLayout, data: bytes, whole: int) -> Paths:
     """The bytes of what was captured of a frame, of which `whole` come before its first gap."""
     root = Node("frame", "", "STRUCT", 0, len(data))
-    tracer = _SpanTracer(data, whole)
+    tracer = Tracer(data, 0, whole, _OpaqueRecords())
     try:
         tracer.prefix(root)
         if layout.header is not None:

@@ -15,7 +15,7 @@ from typing import Final, Self
 
 import numpy as np
 
-from dissector.core.arrays import Bool, Int64
+from dissector.core.arrays import Int64
 
 STEPS: Final = 64
 RELATIVE_ERROR: Final = 1 / (2 * STEPS)
@@ -150,23 +150,3 @@ class LatencyOverTime:
 def slot_ns(begin_ns: int, end_ns: int) -> int:
     """Return the length of each interval, in nanoseconds."""
     return (end_ns - begin_ns) // SLOTS + 1
-
-
-def histograms_by_number(group: Int64, count: int, durations: Int64, which: Bool) -> list[Histogram]:
-    """Return the histogram of each group, of the numbers from 0 to `count`, of the chosen rows."""
-    histograms = [Histogram() for _ in range(count)]
-    latency, group = durations[which], group[which]
-    if not len(latency):
-        return histograms
-    order = np.lexsort((latency, group))
-    latency, group = latency[order], group[order]
-    starts = np.flatnonzero(np.diff(group, prepend=-1))
-    ends = np.append(starts[1:], len(group))
-    found, counts = np.unique(group * BUCKETS + buckets_of(latency), return_counts=True)
-    edges = np.searchsorted(found, np.append(group[starts], count) * BUCKETS).tolist()
-    columns = (found % BUCKETS, counts, group[starts], latency[starts], latency[ends - 1])
-    buckets, frequencies, groups, least, most = (column.tolist() for column in columns)
-    for n, at in enumerate(groups):
-        low, high = edges[n], edges[n + 1]
-        histograms[at].add_counts(dict(zip(buckets[low:high], frequencies[low:high], strict=True)), least[n], most[n])
-    return histograms

@@ -7,10 +7,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-import numpy as np
-
-from dissector.analysis.stats.histogram import Histogram, histograms_by_number
+from dissector.analysis.stats.histogram import Histogram
 from dissector.core.arrays import Int64
+from dissector.core.columns import unique
 from dissector.index.index_columns import IndexColumns
 
 PARTS: Final = ("request_transfer_ns", "wait_ns", "response_transfer_ns")
@@ -61,12 +60,11 @@ class PartsByApi:
 
 def count_parts(apis: Int64, rows: IndexColumns) -> Iterator[tuple[int, LatencyParts]]:
     """Yield the number of each API and its parts; `apis` has the number of each row, `(n,)`."""
-    timed = rows.has_latency
-    keys, group = np.unique(apis, return_inverse=True)
-    parts = [histograms_by_number(group, len(keys), getattr(rows, name), timed) for name in PARTS]
-    for number, *of_api in zip(keys.tolist(), *parts, strict=True):
-        if of_api[0].counts:
-            yield number, LatencyParts(dict(zip(PARTS, of_api, strict=True)))
+    which = rows.has_latency
+    rows, apis = rows.where(which), apis[which]
+    for number in unique(apis).tolist():
+        some = rows.where(apis == number)
+        yield number, LatencyParts({name: Histogram.of(getattr(some, name)) for name in PARTS})
 
 
 def parts_object(parts: LatencyParts) -> dict[str, Any]:

@@ -7,7 +7,7 @@ Equal numbers and texts are one node; an object that is referred to twice is one
 Invariants (`tests/core/test_object_graph.py`):
   * reading calls nothing that the nodes choose: classes are those of the engine, an object is made without its
     `__init__` and gets its attributes, a member of an enum is looked up; functions and methods are those that stages
-    hold to call them later (`callables`);
+    hold to call them later (`nodes`);
   * a cache (`functools.lru_cache`) comes back empty, and a class with a way of its own to be copied (`__reduce__`,
     `__getstate__`) is kept that way: so secrets, files and sockets stay out;
   * nodes that are no graph of objects raise `GraphError`.

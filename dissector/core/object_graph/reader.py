@@ -12,12 +12,14 @@ from typing import Any, Final
 import numpy as np
 
 from dissector.core.columns import Column, restored_column
-from dissector.core.object_graph.callables import check_class, check_function, check_method
 from dissector.core.object_graph.nodes import (
     BUILT_IN,
     GraphError,
     GraphNode,
     Nodes,
+    check_class,
+    check_function,
+    check_method,
     class_named,
     function_named,
     plain_dtype,

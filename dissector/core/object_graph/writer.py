@@ -14,8 +14,16 @@ from typing import Any, Final
 import numpy as np
 
 from dissector.core.columns import Column
-from dissector.core.object_graph.callables import check_class, check_function, check_method
-from dissector.core.object_graph.nodes import GraphError, GraphNode, Nodes, dtype_name, name_of
+from dissector.core.object_graph.nodes import (
+    GraphError,
+    GraphNode,
+    Nodes,
+    check_class,
+    check_function,
+    check_method,
+    dtype_name,
+    name_of,
+)
 from dissector.core.store import Excerpt, Store
 
 _INT64: Final = range(-(1 << 63), 1 << 63)

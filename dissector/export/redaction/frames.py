@@ -22,9 +22,8 @@ import google_crc32c
 
 from dissector.core.finding import Finding
 from dissector.exchange.model import ExchangeMessage
-from dissector.export.redaction.addresses import AddressPseudonyms
 from dissector.export.redaction.allowed_words import is_allowed, pseudonym_prefix
-from dissector.export.redaction.pseudonyms import MASK, Pseudonyms
+from dissector.export.redaction.pseudonyms import MASK, AddressPseudonyms, Pseudonyms
 from dissector.export.redaction.remnants import PIECE, RUN, Remnants
 from dissector.export.redaction.sasl_tokens import redacted_token
 from dissector.protocol.embedded.sasl import sasl_token

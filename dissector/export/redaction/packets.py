@@ -22,7 +22,7 @@ from dissector.core.batches import NOWHERE, RunBatch, RunKind, SegmentBatch
 from dissector.core.columns import tuples
 from dissector.core.store import Store
 from dissector.export.packets import packet_batches
-from dissector.export.redaction.addresses import AddressPseudonyms
+from dissector.export.redaction.pseudonyms import AddressPseudonyms
 from dissector.export.redaction.rows import FrameSide, RedactedFrames
 from dissector.transport import Transport
 from dissector.transport.connection_table import FIN, RST, SYN

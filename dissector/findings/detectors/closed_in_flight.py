@@ -7,7 +7,6 @@ from dissector.core.finding import Severity
 from dissector.core.text import counted, duration
 from dissector.findings.explanation import Explanation
 from dissector.findings.framework import contradictions as if_
-from dissector.findings.framework.acknowledgements import acknowledged_words
 from dissector.findings.framework.closed_requests import (
     PATIENCE_AT_START_NS,
     PATIENCE_NS,
@@ -15,6 +14,7 @@ from dissector.findings.framework.closed_requests import (
     ClosedRequest,
 )
 from dissector.findings.framework.connection_end import ConnectionEnd
+from dissector.findings.framework.contradictions import acknowledged_words
 from dissector.findings.framework.extractor import Scope
 from dissector.findings.framework.open_findings import FindingSink, OpenFinding
 from dissector.findings.framework.recurrence import SECOND

@@ -11,7 +11,7 @@ from dissector.core.columns import is_in
 from dissector.core.finding import Finding, Severity
 from dissector.core.text import counted
 from dissector.findings.explanation import Explanation
-from dissector.findings.framework.message_detector import MessageDetector
+from dissector.findings.framework.detector import MessageDetector
 from dissector.findings.framework.read_fields import ReadFields
 from dissector.protocol.records.batch import Batch
 from dissector.protocol.records.compression import DecompressionError

@@ -15,8 +15,8 @@ from dissector.core.columns import tuples
 from dissector.core.finding import Severity
 from dissector.core.text import counted, duration
 from dissector.findings.explanation import Explanation
-from dissector.findings.framework.acknowledgements import is_stuck
 from dissector.findings.framework.context import FindingContext
+from dissector.findings.framework.contradictions import is_stuck
 from dissector.findings.framework.detector import ConnectionDetector
 from dissector.findings.framework.examined_rows import ExaminedRows
 from dissector.findings.framework.open_findings import FindingSink

@@ -9,7 +9,7 @@ import numpy as np
 from dissector.core.arrays import Bool, Int64
 from dissector.core.finding import Finding, Severity
 from dissector.findings.explanation import Explanation
-from dissector.findings.framework.message_detector import MessageDetector
+from dissector.findings.framework.detector import MessageDetector
 from dissector.findings.framework.read_fields import ReadFields
 from dissector.protocol.schema.api_keys import ApiKey
 

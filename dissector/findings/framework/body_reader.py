@@ -102,8 +102,6 @@ class BodyReader:
         """During a step: the small frames in pieces, joined together."""
         self._by_api: dict[tuple[int, bool], list[Examine]] = {}
         """By API key, and whether the response has an error or was throttled."""
-        self._any_error = any(each.any_error for each in examiners)
-        """Whether a response with an error is read whatever its API is."""
         apis = frozenset[int]().union(*(each.apis for each in examiners))
         all_of = (each.apis for each in examiners if type(each).needed is Examiner.needed)
         self._apis = np.array(sorted(apis), np.int64)
@@ -135,8 +133,6 @@ class BodyReader:
             for examiner in self._on_fetches:
                 examiner.examine_fetches(fetched)
         is_wanted = np.isin(rows.api_key, self._apis)
-        if not self._any_error:  # other responses are not even looked at
-            rows, is_wanted = rows.where(is_wanted), is_wanted[is_wanted]
         is_clean = rows.response == NO_FRAME
         is_decoded = is_wanted & (rows.api_key != ApiKey.FETCH) & (rows.response_address < 0)
         searched = ~is_clean & ~is_decoded  # what is decoded anyway is not joined twice

@@ -9,13 +9,14 @@ from typing import Final
 
 import numpy as np
 
-from dissector.findings.framework.acknowledgements import request_is_stuck
 from dissector.findings.framework.connection_end import OF_LOGINS, ConnectionEnd
+from dissector.findings.framework.context import FindingContext
 from dissector.findings.framework.recurrence import SECOND
 from dissector.index.exchange_table import NO_FRAME, RowKind
 from dissector.protocol.explain.releases import removal
 from dissector.protocol.schema.api_keys import ApiKey
 from dissector.protocol.schema.loader import api
+from dissector.transport.deliveries import STUCK_RETRIES, Delivery
 
 Contradiction = Callable[[ConnectionEnd], bool]
 AT_ONCE_NS: Final = 5 * SECOND
@@ -29,6 +30,8 @@ LARGEST_REQUEST: Final = 100 << 20
 """`socket.request.max.bytes` unless the broker is configured otherwise."""
 FIRST_APIS: Final = frozenset((ApiKey.PRODUCE, ApiKey.FETCH, ApiKey.LIST_OFFSETS, ApiKey.METADATA))
 """APIs that all brokers have in version 0, unless a newer release removed it."""
+LEAST_NS: Final = SECOND
+"""For how long bytes were sent again."""
 
 
 def closed_by_client(end: ConnectionEnd) -> bool:
@@ -163,3 +166,26 @@ REFUSED: Final = (
     never_acknowledged,
 )  # fmt: skip
 """What contradicts every cause by which a broker refuses a request that it read."""
+
+
+def is_stuck(delivery: Delivery) -> bool:
+    """Whether an end sent bytes again and again without an acknowledgement."""
+    return (
+        delivery.retries >= STUCK_RETRIES
+        and delivery.waiting_ns > 0
+        and delivery.retry_ns - delivery.waiting_ns >= LEAST_NS
+        and not delivery.is_closed
+    )
+
+
+def request_is_stuck(context: FindingContext, connection: int) -> bool:
+    """Whether requests of a connection were never acknowledged: `Unacknowledged` reports them."""
+    sent = context.delivery(connection, of_client=True)
+    return sent is not None and is_stuck(sent)
+
+
+def acknowledged_words(context: FindingContext, connection: int) -> str:
+    """What is to be said of requests without a response, if the broker's TCP has all of them; begins with a
+    semicolon."""
+    sent = context.delivery(connection, of_client=True)
+    return "; TCP delivered it, so the broker did not answer" if sent is not None and sent.is_acked else ""

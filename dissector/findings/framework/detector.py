@@ -1,27 +1,28 @@
 """Base classes of detectors: each detector finds one kind of finding.
 
 A `ConnectionDetector` examines the rows of each connection by itself. An `Aggregator` finds what only rows of many
-connections show: it gets the observations of one scope (a client, a group, a producer) from an `Extractor`. A
-`MessageDetector` (`message_detector.py`), which keeps no state, finds what one message shows.
-
-The state of the others is bounded (`BoundedStates`). They report a cause once, at the row where the cause is
-recognized, and may update that finding later: how often, for how long.
+connections show: it gets the observations of one scope (a client, a group, a producer) from an `Extractor`. The state
+of both is bounded (`BoundedStates`). They report a cause once, at the row where the cause is recognized, and may update
+that finding later: how often, for how long. A `MessageDetector`, which keeps no state, finds what one message shows by
+itself.
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Hashable
+from collections.abc import Hashable, Iterator, Mapping
 from typing import ClassVar, Generic, TypeVar
 
 import numpy as np
 
 from dissector.core.arrays import Int64
 from dissector.core.batches import NEVER
-from dissector.core.finding import Severity
+from dissector.core.finding import Finding, Severity
 from dissector.core.text import duration
+from dissector.exchange.message_question import NumberTest
 from dissector.findings.explanation import Explanation
 from dissector.findings.framework.context import FindingContext
 from dissector.findings.framework.extractor import Examiner, Extractor, Scope
 from dissector.findings.framework.open_findings import FindingSink, OpenFinding
+from dissector.findings.framework.read_fields import ReadFields
 from dissector.findings.framework.recurrence import BoundedStates, Burst, Episode
 
 Observed = TypeVar("Observed")
@@ -93,3 +94,37 @@ class Aggregator(FindingDetector, Generic[Observed]):
     @abstractmethod
     def add(self, row: int, observed: Observed) -> None:
         """Take the next observation, which is about `row`."""
+
+
+class MessageDetector(ABC):
+    """Finds one kind of finding, in exchanges with a request. It keeps no state.
+
+        class OddSessionEpoch(MessageDetector):
+            explanation: ClassVar = Explanation(...)
+            apis: ClassVar = frozenset((ApiKey.FETCH,))
+            reads: ClassVar = {"request.session_epoch": lambda epochs: epochs % 2 == 1}
+
+            def find(self, fields: ReadFields) -> Iterator[Finding]:
+                for path, epoch in fields.places("request.session_epoch"):
+                    if isinstance(epoch, int) and epoch % 2:
+                        yield self.finding(f"session epoch {epoch} is odd", path)
+
+    `read_fields` says how fields are named. A field may have a test, of numbers only: it gets an array of many values
+    of the field, of many messages, and says which of them are suspect. An exchange none of whose values pass a test has
+    no finding, and is not decoded (`message_examination`). Without a test all exchanges are looked at, of those that
+    are equal in all fields one: that costs little for a field with few different values, as `request.acks`.
+    """
+
+    explanation: ClassVar[Explanation]
+    apis: ClassVar[frozenset[int]] = frozenset()
+    """The APIs whose exchanges it looks at; empty for all."""
+    reads: ClassVar[Mapping[str, NumberTest | None]]
+    """The names of the fields that it reads, with their tests."""
+
+    @abstractmethod
+    def find(self, fields: ReadFields) -> Iterator[Finding]:
+        """Yield the findings of an exchange. It may be one that no test found suspect."""
+
+    def finding(self, message: str, path: str = "", severity: Severity | None = None) -> Finding:
+        """Return a finding; `severity` if it is not that of the explanation."""
+        return Finding(self.explanation.code, severity or self.explanation.severity, message, path)

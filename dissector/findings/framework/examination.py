@@ -30,9 +30,8 @@ from dissector.findings.framework.examined_rows import ExaminedRows
 from dissector.findings.framework.extractor import NO_API, Apis, Examiner, Extractor
 from dissector.findings.framework.message_examination import MessageExamination
 from dissector.findings.framework.open_findings import MAX_FINDINGS, UNLIMITED, FindingStore
-from dissector.index.exchange_table import NO_FRAME, ExchangeTable
+from dissector.index.exchange_table import NO_FRAME, ExchangeTable, RowsByConnection
 from dissector.index.indexer import Indexer
-from dissector.index.rows_by_connection import RowsByConnection
 from dissector.protocol.masked_reasons import MALFORMED, TRAILING
 from dissector.protocol.message import Values
 from dissector.protocol.misplaced_tags import misplaced_tags

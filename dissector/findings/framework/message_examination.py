@@ -25,7 +25,7 @@ from dissector.core.store import Store
 from dissector.exchange.decoder import ExchangeDecoder
 from dissector.exchange.message_question import NumberTest
 from dissector.findings import registry
-from dissector.findings.framework.message_detector import MessageDetector
+from dissector.findings.framework.detector import MessageDetector
 from dissector.findings.framework.open_findings import FindingStore
 from dissector.findings.framework.read_fields import REQUEST, SIDES, DeclaredFields, ReadField, ReadFields
 from dissector.index.exchange_table import NO_FRAME, RowKind

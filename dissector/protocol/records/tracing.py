@@ -82,13 +82,6 @@ class RecordTracer:
             _records(inner, batch, node, self.budget)
 
 
-class OpaqueRecords(RecordTracer):
-    """Leaves records one field, for whoever looks at what is around them."""
-
-    def field(self, data: bytes, start: int, end: int, parent: Node) -> None:
-        """Add nothing under `parent`, whose span covers the records."""
-
-
 def over_limit(error: Exception, size: int) -> Finding:
     """Return the finding for `size` bytes that were not read because of a limit."""
     return Finding("over-limit", Severity.WARNING, f"{error}: {counted(size, 'byte')} left out")

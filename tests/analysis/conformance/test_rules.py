@@ -8,8 +8,7 @@ from typing import Any, Final
 import pytest
 
 from dissector.analysis.conformance import RULES, CheckResult, check
-from dissector.analysis.conformance.events import MessageEvent, WantedMessages, events
-from dissector.analysis.conformance.rules.forwarding import PATIENCE, ForwardedTags
+from dissector.analysis.conformance.events import WantedMessages, events
 from dissector.capture_session import Capture
 from dissector.protocol.records.compression import DecompressionBudget
 from dissector.protocol.schema.field_enums import CompressionType
@@ -209,16 +208,6 @@ def test_an_error_of_a_fetch_session_loses_it(error: int, is_lost: bool, tmp_pat
     failed = fetch({"session_id": 5, "session_epoch": 1}, {"error_code": error})
     steps = [failed, fetch({"session_id": 5, "session_epoch": 2})]
     assert counts(checked(made(tmp_path, steps)), "fetch-session-lost") == (0, int(is_lost))
-
-
-@cases(("later", "verdicts"), [(PATIENCE - 1, 1), (PATIENCE, 0), (PATIENCE + 1, 0)])
-def test_a_request_that_is_passed_on_is_remembered_for_a_while(later: int, verdicts: int, tmp_path: Path) -> None:
-    with Capture([made(tmp_path, [created("ff"), forwarded("ff", keeps_tags=False)])]) as capture:
-        sent, passed_on = (MessageEvent.of(each, is_request=True) for each in capture.exchanges())
-    passed_on.number = sent.number + later
-    memory = ForwardedTags()
-    assert list(memory.request(sent)) == []
-    assert len(list(memory.request(passed_on))) == verdicts
 
 
 def test_a_real_broker_passes_on_what_its_client_sent() -> None:

@@ -6,7 +6,7 @@ from collections import Counter
 import pytest
 
 from dissector.analysis.diff import DiffReason, DiffResult, PairVerdict
-from dissector.analysis.diff.group_consequences import FETCHED_OFFSETS
+from dissector.analysis.diff.consequences import FETCHED_OFFSETS
 from tests.analysis.diff.editing import bundled, compared
 
 PAIRS = (

@@ -8,10 +8,9 @@ import pytest
 
 import dissector
 from dissector.export.redaction import frames
-from dissector.export.redaction.addresses import _PUBLIC, AddressPseudonyms
 from dissector.export.redaction.allowed_words import pseudonym_prefix
 from dissector.export.redaction.frames import Redactor, _redact_unparsed
-from dissector.export.redaction.pseudonyms import ALPHABET, Pseudonyms
+from dissector.export.redaction.pseudonyms import _PUBLIC, ALPHABET, AddressPseudonyms, Pseudonyms
 from dissector.export.redaction.sasl_tokens import _piece, redacted_token
 from dissector.protocol.message import Traced, request_layout, trace
 from dissector.protocol.records.batch import Record

@@ -7,9 +7,8 @@ from ipaddress import ip_address, ip_network
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dissector.export.redaction.addresses import AddressPseudonyms
 from dissector.export.redaction.allowed_words import is_allowed
-from dissector.export.redaction.pseudonyms import Pseudonyms
+from dissector.export.redaction.pseudonyms import AddressPseudonyms, Pseudonyms
 from dissector.export.redaction.sasl_tokens import redacted_token
 from dissector.protocol.embedded.sasl import sasl_token
 from dissector.protocol.tree import Node
