@@ -108,6 +108,6 @@ def test_the_public_names_are_there() -> None:
     import dissector
 
     assert {name for name in dissector.__all__ if callable(getattr(dissector, name))} == {*dissector.__all__} - {
-        "primitives"
-    }
+        "primitives", "__version__"
+    }  # fmt: skip
     assert dissector.primitives.array(dissector.primitives.INT8).write([1]) == b"\0\0\0\1\1"

@@ -110,7 +110,7 @@ class BodyColumns:
         joined[there] = frames.size.values[numbers[there]]
         large = there[joined[there] > JOINED_TOGETHER]
         joined[large] = [frames.captured(number) for number in numbers[large].tolist()]  # a size may be damaged
-        return np.split(rows, np.union1d(cuts(joined, JOINED_TOGETHER), cuts(mapped, RESIDENT)))
+        return np.split(rows, sorted({*cuts(joined, JOINED_TOGETHER), *cuts(mapped, RESIDENT)}))
 
     def _messages(self, rows: Int64, *, is_request: bool, in_columns: bool, joins: bool) -> Iterator[Messages]:
         table = self._indexer.table
