@@ -2,27 +2,13 @@
 
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import NamedTuple
 
+from dissector.capture.fault_counts import FaultCount
 from dissector.exchange.model import Exchange
 from dissector.filter.column_evaluation import NO, YES
 from dissector.filter.early_evaluation import Known, evaluate_early, reads_topics, varies
 from dissector.proxy.faults.rules import FaultRule
 from dissector.proxy.faults.triggers import RunningTriggers
-
-
-class RuleCount(NamedTuple):
-    """What became of a rule."""
-
-    name: str
-    rule: str
-    asked: int
-    """Exchanges that it was asked about."""
-    matched: int
-    """Those of them that its filter matched."""
-    fired: int
-    unable: int
-    """Those that it could do nothing to: too large to be looked at, no place for an error, no batch to corrupt."""
 
 
 @dataclass
@@ -48,8 +34,8 @@ class ArmedRule:
         return self.rule.name or str(self.number)
 
     @property
-    def count(self) -> RuleCount:
-        return RuleCount(self.name, str(self.rule), self.asked, self.matched, self.fired, self.unable)
+    def count(self) -> FaultCount:
+        return FaultCount(self.name, str(self.rule), self.asked, self.matched, self.fired, self.unable)
 
     def is_over(self, now_ns: int) -> bool:
         """Whether it will not fire."""

@@ -13,6 +13,7 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Final, NamedTuple
 
+from dissector.capture.fault_counts import FaultCount
 from dissector.capture.injection_notes import InjectionNote
 from dissector.core import limits
 from dissector.exchange.model import Exchange
@@ -21,7 +22,7 @@ from dissector.filter.early_evaluation import Known
 from dissector.protocol.schema.api_keys import ApiKey
 from dissector.proxy.faults import actions
 from dissector.proxy.faults.acting import SECOND_NS, Place, needs_frame, on_request, on_response, place_of
-from dissector.proxy.faults.armed_rule import ArmedRule, RuleCount
+from dissector.proxy.faults.armed_rule import ArmedRule
 from dissector.proxy.faults.conversation import TEACHING, FetchSession, TopicNames
 from dissector.proxy.faults.exchange_parts import of_head, of_request, set_body, with_response
 from dissector.proxy.faults.rules import FaultRule
@@ -51,7 +52,7 @@ class FaultHook:
         return _Requests(between), _Responses(between)
 
     @property
-    def counts(self) -> list[RuleCount]:
+    def counts(self) -> list[FaultCount]:
         """What became of the rules so far, in their order."""
         return [each.count for each in self.rules]
 
