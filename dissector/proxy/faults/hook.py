@@ -41,10 +41,20 @@ class FaultHook:
 
     def __init__(self, rules: Sequence[FaultRule], clock: Callable[[], int] = time.monotonic_ns) -> None:
         """`clock` returns nanoseconds from any time on."""
-        self.rules = [ArmedRule(number, rule) for number, rule in enumerate(rules, 1)]
+        self.rules: list[ArmedRule] = []
         self.clock = clock
         self.names = TopicNames()
-        self.reads_topics = any(each.reads_topics for each in self.rules)
+        self.reads_topics = False
+        """Whether a rule is about topics, so that their ids are to be known by name."""
+        for each in rules:
+            self.add(each)
+
+    def add(self, rule: FaultRule) -> ArmedRule:
+        """Ask one more rule from now on, behind the others; return it with its counts."""
+        armed = ArmedRule(len(self.rules) + 1, rule)
+        self.rules.append(armed)
+        self.reads_topics |= armed.reads_topics
+        return armed
 
     def deciders(self, connection: Connection) -> tuple["_Requests", "_Responses"]:
         """As `Hook` says."""
@@ -81,9 +91,14 @@ class _Between:
         """Before this time no request goes on, as after a throttled response (KIP-219)."""
         self.muted_by = ""
         self._heads: dict[tuple[int, int, str | None, bool], _Results] = {}
+        self._rules = 0
+        """How many rules `_heads` is about."""
 
     def of_head(self, head: FrameHead) -> _Results:
         """Return the rules that may apply to a request, with what its head says: `OPEN` or `YES`."""
+        if self._rules != len(self.hook.rules):
+            self._heads.clear()
+            self._rules = len(self.hook.rules)
         key = (head.api_key, head.api_version, head.client_id, head.has_response)
         found = self._heads.get(key)
         if found is None:
