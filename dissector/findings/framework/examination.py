@@ -218,7 +218,8 @@ class Examination:
         for group in self._groups:
             some = self._columns(group.rows(self._index.table, rows))
             group.examine(some, some if ended is rows else self._columns(group.rows(self._index.table, ended)))
-        self._messages.examine(rows)
+        left_alone = rows if not self._index.injections else self._injected.left_alone(self._columns(rows)).row
+        self._messages.examine(left_alone)
 
     def _columns(self, row: Int64) -> ExaminedRows:
         table, frames = self._index.table, self._index.frames

@@ -31,8 +31,12 @@ class InjectedRows:
             if note is not None:
                 yield int(rows.row[at]), note
 
+    def left_alone(self, rows: ExaminedRows) -> ExaminedRows:
+        """Return the rows that were not interfered with themselves: what their messages say is their senders'."""
+        return rows.where(~np.isin(rows.row, [row for row, _ in self.notes(rows)]))
+
     def untouched(self, rows: ExaminedRows) -> ExaminedRows:
-        """Return the rows to which nothing was done."""
+        """Return the rows to which nothing was done, and which nothing kept waiting."""
         if not self._injections:
             return rows
         is_touched: Bool = np.zeros(len(rows.row), np.bool_)

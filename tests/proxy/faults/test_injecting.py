@@ -115,6 +115,16 @@ def test_batches_are_corrupted_on_their_way_to_the_broker_and_from_it(tmp_path: 
         assert client.counts()[0][2:] == (2, 2, 2, 0)
 
 
+@pytest.mark.parametrize("rule", ["api == Produce: corrupt", "api == Heartbeat: drop"])
+def test_a_producer_is_not_blamed_for_what_was_corrupted(tmp_path: Path, rule: str) -> None:
+    partition = {"index": 0, "error_code": 2}
+    answers: dict[str, Values] = {"Produce": {"responses": [{"name": "orders", "partition_responses": [partition]}]}}
+    with faulty(tmp_path, rule, answers=answers) as client:
+        assert produce_code(client.ask("Produce")) == 2
+        codes = client.findings()[1].keys()
+        assert codes == ({"injected", "error-response"} if "corrupt" in rule else {"refused-batch", "error-response"})
+
+
 def test_what_is_slow_takes_as_long_as_its_bytes_do(tmp_path: Path) -> None:
     with faulty(tmp_path, "api == Heartbeat: slow 100B/s") as client:
         assert 0.3 < client.took("Heartbeat") < 3  # requests have about 40 bytes, responses 14
