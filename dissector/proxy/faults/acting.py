@@ -19,7 +19,7 @@ from dissector.proxy.hooks import Action, Answer, Close, Drop, FrameHead, Pass, 
 SECOND_NS: Final = 10**9
 
 
-class Place(Enum):
+class FaultPlace(Enum):
     """The frame with which an action takes place."""
 
     NOWHERE = 0
@@ -28,31 +28,31 @@ class Place(Enum):
     RESPONSE = 2
 
 
-def place_of(action: actions.FaultAction, head: FrameHead) -> Place:
+def place_of(action: actions.FaultAction, head: FrameHead) -> FaultPlace:
     """Return where an action takes place, by the head of the request."""
-    with_response = Place.RESPONSE if head.has_response else Place.NOWHERE
+    with_response = FaultPlace.RESPONSE if head.has_response else FaultPlace.NOWHERE
     match action:
-        case actions.Delay() | actions.Close(after=True):
-            return Place.RESPONSE if head.has_response else Place.REQUEST
-        case actions.Error(acted=acted):
-            return with_response if acted or not head.has_response else Place.REQUEST
-        case actions.Drop(after=True) | actions.Throttle():
+        case actions.DelayFault() | actions.CloseFault(after=True):
+            return FaultPlace.RESPONSE if head.has_response else FaultPlace.REQUEST
+        case actions.ErrorFault(acted=acted):
+            return with_response if acted or not head.has_response else FaultPlace.REQUEST
+        case actions.DropFault(after=True) | actions.ThrottleFault():
             return with_response
-        case actions.Offer():
-            return with_response if head.api_key == ApiKey.API_VERSIONS else Place.NOWHERE
-        case actions.Corrupt():
+        case actions.OfferFault():
+            return with_response if head.api_key == ApiKey.API_VERSIONS else FaultPlace.NOWHERE
+        case actions.CorruptFault():
             known = api(head.api_key)
             if known is None:
-                return Place.NOWHERE
+                return FaultPlace.NOWHERE
             if known.request in RECORDS_FIELDS:
-                return Place.REQUEST
-            return with_response if known.response in RECORDS_FIELDS else Place.NOWHERE
-    return Place.REQUEST
+                return FaultPlace.REQUEST
+            return with_response if known.response in RECORDS_FIELDS else FaultPlace.NOWHERE
+    return FaultPlace.REQUEST
 
 
 def needs_frame(action: actions.FaultAction) -> bool:
     """Return whether an action needs the whole frame."""
-    return isinstance(action, actions.Error | actions.Throttle | actions.Offer | actions.Corrupt)
+    return isinstance(action, actions.ErrorFault | actions.ThrottleFault | actions.OfferFault | actions.CorruptFault)
 
 
 def on_request(
@@ -61,19 +61,19 @@ def on_request(
     """Return what becomes of a request; None if the action can't be carried out on it. `frame` is there if the action
     needs it, and `exchange` then has the request."""
     match action:
-        case actions.Delay(ns=ns):
+        case actions.DelayFault(ns=ns):
             return Pass(ns / SECOND_NS, comment)
-        case actions.Slow(rate=rate):
+        case actions.SlowFault(rate=rate):
             return Pass(head.size / rate, comment)
-        case actions.Close(after=after):
+        case actions.CloseFault(after=after):
             return Close(comment, forward=after)
-        case actions.Drop():
+        case actions.DropFault():
             return Drop(comment)
-        case actions.Error(code=code) if frame is not None and exchange.request is not None:
+        case actions.ErrorFault(code=code) if frame is not None and exchange.request is not None:
             body = exchange.request.body
             made = error_response(head.api_key, head.api_version, head.correlation_id, body, code)
             return None if made is None else Answer(made, comment)
-        case actions.Corrupt() if frame is not None:
+        case actions.CorruptFault() if frame is not None:
             changed = corrupted(frame, request_layout(head.api_key, head.api_version, frame))
             return None if changed is None else Replace(changed, comment)
     return None
@@ -83,27 +83,27 @@ def on_response(action: actions.FaultAction, head: FrameHead, frame: bytes | Non
     """Return what becomes of a response; None if the action can't be carried out on it. `head` has the API and the
     version of the request."""
     match action:
-        case actions.Delay(ns=ns):
+        case actions.DelayFault(ns=ns):
             return Pass(ns / SECOND_NS, comment)
-        case actions.Slow(rate=rate):
+        case actions.SlowFault(rate=rate):
             return Pass(head.size / rate, comment)
-        case actions.Close():
+        case actions.CloseFault():
             return Close(comment)
-        case actions.Drop():
+        case actions.DropFault():
             return Drop(comment)
     if frame is None:
         return None
     layout = response_layout(head.api_key, head.api_version, frame)
     changed: bytes | None = None
     match action:
-        case actions.Error(code=code):
+        case actions.ErrorFault(code=code):
             changed = with_error(frame, layout, code)
-        case actions.Throttle(ns=ns):
+        case actions.ThrottleFault(ns=ns):
             changed = throttled(frame, layout, ns)
             if changed is None and not read(frame, layout).rest:  # an old version: brokers kept the response back then
                 return Pass(ns / SECOND_NS, comment)
-        case actions.Offer(newest=newest):
+        case actions.OfferFault(newest=newest):
             changed = offering(frame, layout, newest)
-        case actions.Corrupt():
+        case actions.CorruptFault():
             changed = corrupted(frame, layout)
     return None if changed is None else Replace(changed, comment)

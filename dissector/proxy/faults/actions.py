@@ -22,7 +22,7 @@ _OFFER: Final = re.compile(r"(?P<api>\w+)\s*<=\s*(?P<newest>-1|\d{1,5})", re.ASC
 
 
 @dataclass(frozen=True, slots=True)
-class Delay:
+class DelayFault:
     """The response comes later; a request without one goes on later."""
 
     ns: int
@@ -32,7 +32,7 @@ class Delay:
 
 
 @dataclass(frozen=True, slots=True)
-class Error:
+class ErrorFault:
     """The client gets an error."""
 
     code: ErrorCode
@@ -44,7 +44,7 @@ class Error:
 
 
 @dataclass(frozen=True, slots=True)
-class Close:
+class CloseFault:
     """The connection is closed."""
 
     after: bool = False
@@ -55,7 +55,7 @@ class Close:
 
 
 @dataclass(frozen=True, slots=True)
-class Drop:
+class DropFault:
     """The request is never answered."""
 
     after: bool = False
@@ -66,7 +66,7 @@ class Drop:
 
 
 @dataclass(frozen=True, slots=True)
-class Throttle:
+class ThrottleFault:
     """The response says that a quota throttles the client, and the connection's next request waits so long."""
 
     ns: int
@@ -76,7 +76,7 @@ class Throttle:
 
 
 @dataclass(frozen=True, slots=True)
-class Offer:
+class OfferFault:
     """ApiVersions offers older versions."""
 
     newest: tuple[tuple[int, int], ...]
@@ -87,7 +87,7 @@ class Offer:
 
 
 @dataclass(frozen=True, slots=True)
-class Corrupt:
+class CorruptFault:
     """The checksum of a record batch is wrong: of a Produce request, or of a response with records."""
 
     def __str__(self) -> str:
@@ -95,7 +95,7 @@ class Corrupt:
 
 
 @dataclass(frozen=True, slots=True)
-class Slow:
+class SlowFault:
     """Request and response wait as long as they would take at a rate."""
 
     rate: int
@@ -105,7 +105,7 @@ class Slow:
         return f"slow {shown_rate(self.rate)}"
 
 
-FaultAction = Delay | Error | Close | Drop | Throttle | Offer | Corrupt | Slow
+FaultAction = DelayFault | ErrorFault | CloseFault | DropFault | ThrottleFault | OfferFault | CorruptFault | SlowFault
 _Read = Callable[[Word, Sequence[Word]], FaultAction]
 
 
@@ -119,21 +119,21 @@ def read_action(found: Sequence[Word]) -> FaultAction:
 
 
 def _delay(name: Word, rest: Sequence[Word]) -> FaultAction:
-    return Delay(duration_ns(_only(name, rest, "a duration: delay 200ms")))
+    return DelayFault(duration_ns(_only(name, rest, "a duration: delay 200ms")))
 
 
 def _throttle(name: Word, rest: Sequence[Word]) -> FaultAction:
-    return Throttle(duration_ns(_only(name, rest, "a duration: throttle 500ms")))
+    return ThrottleFault(duration_ns(_only(name, rest, "a duration: throttle 500ms")))
 
 
 def _slow(name: Word, rest: Sequence[Word]) -> FaultAction:
-    return Slow(rate(_only(name, rest, "a rate: slow 64kB/s")))
+    return SlowFault(rate(_only(name, rest, "a rate: slow 64kB/s")))
 
 
 def _corrupt(name: Word, rest: Sequence[Word]) -> FaultAction:
     if rest:
         raise WordError(rest[0].column, "after 'corrupt' comes nothing")
-    return Corrupt()
+    return CorruptFault()
 
 
 def _error(name: Word, rest: Sequence[Word]) -> FaultAction:
@@ -143,15 +143,15 @@ def _error(name: Word, rest: Sequence[Word]) -> FaultAction:
     if not code:
         near = nearest(rest[0].text, [each for each in ErrorCode.__members__ if ErrorCode[each]])
         raise WordError(rest[0].column, f"unknown error {rest[0].text!r:.60}", near)
-    return Error(code, _one_of(rest[1:], "unacted", "acted"))
+    return ErrorFault(code, _one_of(rest[1:], "unacted", "acted"))
 
 
 def _close(name: Word, rest: Sequence[Word]) -> FaultAction:
-    return Close(_one_of(rest, "before", "after"))
+    return CloseFault(_one_of(rest, "before", "after"))
 
 
 def _drop(name: Word, rest: Sequence[Word]) -> FaultAction:
-    return Drop(_one_of(rest, "before", "after"))
+    return DropFault(_one_of(rest, "before", "after"))
 
 
 def _offer(name: Word, rest: Sequence[Word]) -> FaultAction:
@@ -169,7 +169,7 @@ def _offer(name: Word, rest: Sequence[Word]) -> FaultAction:
         raise WordError(column, "after 'offer' come APIs with their newest version: offer Fetch<=11 Produce<=7")
     if found.get(ApiKey.API_VERSIONS, 0) < 0:
         raise WordError(column, "ApiVersions can't be left out of its own response")
-    return Offer(tuple(found.items()))
+    return OfferFault(tuple(found.items()))
 
 
 _READ: Final[dict[str, _Read]] = {

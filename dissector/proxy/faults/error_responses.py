@@ -191,7 +191,7 @@ def _copied(of: TypePlan, value: object) -> object:
     return [{name: each[name] for name in names if name in each} for each in value]
 
 
-class _Candidate(NamedTuple):
+class _AskedArray(NamedTuple):
     """An array of the request that a response may repeat."""
 
     score: int
@@ -223,7 +223,7 @@ def _keys(element: StructPlan) -> set[str]:
     return {meaning(field.name) for field in _fields(element) if _may_identify(field)} & _IDENTITY
 
 
-def _score(element: StructPlan, candidate: _Candidate) -> int:
+def _score(element: StructPlan, candidate: _AskedArray) -> int:
     """How much of what identifies an element a candidate has, in its arrays too."""
     if not candidate.elements:
         return 0
@@ -240,16 +240,16 @@ def _score(element: StructPlan, candidate: _Candidate) -> int:
     return score
 
 
-def _candidates(asked: Mapping[str, object], around: list[Values]) -> Iterator[_Candidate]:
+def _candidates(asked: Mapping[str, object], around: list[Values]) -> Iterator[_AskedArray]:
     """Yield the arrays of a structure of a request, and those in their elements."""
     for name, value in asked.items():
         if not isinstance(value, list) or name in _NOT_ASKED:
             continue
         elements = [[each if isinstance(each, dict) else {name: each}, *around] for each in value]
-        yield _Candidate(0, len(around), name, elements)
+        yield _AskedArray(0, len(around), name, elements)
         inner: dict[str, list[list[Values]]] = {}
         for each in elements:
             for below in _candidates(each[0], each):
                 inner.setdefault(below.name, []).extend(below.elements)
         for below_name, of_below in inner.items():
-            yield _Candidate(0, len(around) + 1, below_name, of_below)
+            yield _AskedArray(0, len(around) + 1, below_name, of_below)

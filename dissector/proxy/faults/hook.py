@@ -21,7 +21,7 @@ from dissector.filter.column_evaluation import NO, OPEN, YES
 from dissector.filter.early_evaluation import Known
 from dissector.protocol.schema.api_keys import ApiKey
 from dissector.proxy.faults import actions
-from dissector.proxy.faults.acting import SECOND_NS, Place, needs_frame, on_request, on_response, place_of
+from dissector.proxy.faults.acting import SECOND_NS, FaultPlace, needs_frame, on_request, on_response, place_of
 from dissector.proxy.faults.armed_rule import ArmedRule
 from dissector.proxy.faults.conversation import TEACHING, FetchSession, TopicNames
 from dissector.proxy.faults.exchange_parts import of_head, of_request, set_body, with_response
@@ -56,10 +56,10 @@ class FaultHook:
         self.reads_topics |= armed.reads_topics
         return armed
 
-    def deciders(self, connection: Connection) -> tuple["_Requests", "_Responses"]:
+    def deciders(self, connection: Connection) -> tuple["RequestFaults", "ResponseFaults"]:
         """As `Hook` says."""
         between = _Between(self, connection)
-        return _Requests(between), _Responses(between)
+        return RequestFaults(between), ResponseFaults(between)
 
     @property
     def counts(self) -> list[FaultCount]:
@@ -105,7 +105,7 @@ class _Between:
             exchange = of_head(self.connection, head)
             found = tuple(
                 (each, OPEN if each.varies else each.evaluate(exchange, Known.HEAD)) for each in self.hook.rules
-                if place_of(each.rule.action, head) is not Place.NOWHERE
+                if place_of(each.rule.action, head) is not FaultPlace.NOWHERE
             )  # fmt: skip
             found = tuple((each, result) for each, result in found if result != NO)
             if len(self._heads) >= MOST_HEADS:
@@ -140,7 +140,7 @@ class _Between:
             self.kept -= before.kept
 
 
-class _Requests:
+class RequestFaults:
     """Decides about requests."""
 
     def __init__(self, between: _Between) -> None:
@@ -176,7 +176,7 @@ class _Requests:
         later: list[tuple[ArmedRule, int]] = []
         for rule, result in found:
             rule.asked += 1
-            if place_of(rule.rule.action, head) is Place.RESPONSE:
+            if place_of(rule.rule.action, head) is FaultPlace.RESPONSE:
                 known = rule.evaluate(exchange, Known.REQUEST) if result == OPEN else result
                 later += [(rule, known)] if known != NO else []
                 continue
@@ -188,7 +188,7 @@ class _Requests:
                 rule.unable += 1
             elif rule.triggers.admit(now_ns):
                 rule.fired += 1
-                if isinstance(rule.rule.action, actions.Slow) and head.has_response:
+                if isinstance(rule.rule.action, actions.SlowFault) and head.has_response:
                     between.wait_for(head, _Waiting(exchange, ((rule, YES),), 0, has_fired=True))
                 return action
         if later:
@@ -217,7 +217,7 @@ class _Requests:
         return Pass((between.muted_until - now_ns) / SECOND_NS, note.comment())
 
 
-class _Responses:
+class ResponseFaults:
     """Decides about responses."""
 
     def __init__(self, between: _Between) -> None:
@@ -262,7 +262,7 @@ class _Responses:
                 rule.unable += 1
             elif rule.triggers.admit(now_ns):
                 rule.fired += 1
-                if isinstance(rule.rule.action, actions.Throttle) and not isinstance(action, Pass):
+                if isinstance(rule.rule.action, actions.ThrottleFault) and not isinstance(action, Pass):
                     between.muted_until = now_ns + rule.rule.action.ns
                     between.muted_by = f"fault {rule.name}"
                 return action
@@ -271,7 +271,7 @@ class _Responses:
 
 def _needs_request(rule: ArmedRule, result: int, head: FrameHead) -> bool:
     """Whether a rule can't decide, or act, without the whole request."""
-    is_of_request = place_of(rule.rule.action, head) is Place.REQUEST
+    is_of_request = place_of(rule.rule.action, head) is FaultPlace.REQUEST
     return result == OPEN or (is_of_request and needs_frame(rule.rule.action))
 
 
@@ -282,4 +282,4 @@ def _needs_response(rule: ArmedRule, result: int) -> bool:
 
 def _follows_session(rule: ArmedRule) -> bool:
     """Whether a rule needs the partitions of fetch sessions: to ask for them, or to answer for them."""
-    return rule.reads_topics or isinstance(rule.rule.action, actions.Error)
+    return rule.reads_topics or isinstance(rule.rule.action, actions.ErrorFault)

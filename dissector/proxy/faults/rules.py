@@ -13,9 +13,17 @@ from typing import Final
 
 from dissector.filter import Filter, FilterError, parse
 from dissector.filter.early_evaluation import asks_response, never_known
-from dissector.proxy.faults.actions import ACTIONS, Close, Drop, Error, FaultAction, Slow, read_action
+from dissector.proxy.faults.actions import (
+    ACTIONS,
+    CloseFault,
+    DropFault,
+    ErrorFault,
+    FaultAction,
+    SlowFault,
+    read_action,
+)
 from dissector.proxy.faults.errors import FaultError, WordError
-from dissector.proxy.faults.triggers import Trigger, read_trigger
+from dissector.proxy.faults.triggers import FaultTrigger, read_trigger
 from dissector.proxy.faults.words import words
 
 LONGEST: Final = 1 << 16
@@ -30,7 +38,7 @@ class FaultRule:
     filter_text: str
     """Empty for all requests."""
     action: FaultAction
-    triggers: tuple[Trigger, ...] = ()
+    triggers: tuple[FaultTrigger, ...] = ()
     name: str = ""
     """By which it is listed; its number if empty."""
 
@@ -61,7 +69,7 @@ def read_rule(text: str, name: str = "") -> FaultRule:
     return rule
 
 
-def _said(text: str, start: int, *, is_after_colon: bool) -> tuple[FaultAction, tuple[Trigger, ...]]:
+def _said(text: str, start: int, *, is_after_colon: bool) -> tuple[FaultAction, tuple[FaultTrigger, ...]]:
     """Read the action and the triggers that begin at a column."""
     parts, at = [], start
     for part in text[start:].split(","):
@@ -105,17 +113,17 @@ def _check_filter(text: str, rule: FaultRule) -> None:
 def is_of_request(action: FaultAction) -> bool:
     """Return whether an action takes place before there is a response, whatever the API."""
     match action:
-        case Error(acted=False) | Close(after=False) | Drop(after=False) | Slow():
+        case ErrorFault(acted=False) | CloseFault(after=False) | DropFault(after=False) | SlowFault():
             return True
     return False
 
 
 def _with_response(action: FaultAction) -> tuple[str, ...]:
     match action:
-        case Error(code=code):
-            return (str(Error(code, acted=True)),)
-        case Close():
-            return (str(Close(after=True)),)
-        case Drop():
-            return (str(Drop(after=True)),)
+        case ErrorFault(code=code):
+            return (str(ErrorFault(code, acted=True)),)
+        case CloseFault():
+            return (str(CloseFault(after=True)),)
+        case DropFault():
+            return (str(DropFault(after=True)),)
     return ()

@@ -27,7 +27,7 @@ class Running(Protocol):
         """Return whether it will admit nothing more."""
 
 
-class Trigger(Protocol):
+class FaultTrigger(Protocol):
     """A trigger as it is written."""
 
     def run(self) -> Running:
@@ -136,7 +136,7 @@ class _Timed:
 class RunningTriggers:
     """All triggers of a rule while it is in use."""
 
-    def __init__(self, triggers: Sequence[Trigger]) -> None:
+    def __init__(self, triggers: Sequence[FaultTrigger]) -> None:
         self._running = [each.run() for each in triggers]
 
     def admit(self, now_ns: int) -> bool:
@@ -148,11 +148,11 @@ class RunningTriggers:
         return any(each.is_over(now_ns) for each in self._running)
 
 
-_COUNTED: Final[dict[str, Callable[[int], Trigger]]] = {"first": First, "after": After, "every": Every}
+_COUNTED: Final[dict[str, Callable[[int], FaultTrigger]]] = {"first": First, "after": After, "every": Every}
 NAMES: Final = ("always", "first", "after", "every", "probability", "for")
 
 
-def read_trigger(found: Sequence[Word]) -> Trigger | None:
+def read_trigger(found: Sequence[Word]) -> FaultTrigger | None:
     """Return the trigger that words say; None for `always`. Raises `WordError`."""
     name, *rest = found
     if name.text == "always":

@@ -9,34 +9,34 @@ from hypothesis import strategies as st
 from dissector.protocol.schema.error_codes import ErrorCode
 from dissector.proxy.faults.actions import (
     ACTIONS,
-    Close,
-    Corrupt,
-    Delay,
-    Drop,
-    Error,
+    CloseFault,
+    CorruptFault,
+    DelayFault,
+    DropFault,
+    ErrorFault,
     FaultAction,
-    Offer,
-    Slow,
-    Throttle,
+    OfferFault,
+    SlowFault,
+    ThrottleFault,
 )
 from dissector.proxy.faults.errors import FaultError
 from dissector.proxy.faults.files import FaultFileError, read_file
 from dissector.proxy.faults.rules import FaultRule, read_rule
-from dissector.proxy.faults.triggers import NAMES, After, Every, First, For, Probability, Trigger
+from dissector.proxy.faults.triggers import NAMES, After, Every, FaultTrigger, First, For, Probability
 from dissector.proxy.faults.words import FASTEST, LONGEST_NS, MOST_COUNT
 
 COUNTS = st.integers(1, MOST_COUNT)
 TIMES = st.integers(1, LONGEST_NS)
 SHARES = st.integers(1, 10**9).map(lambda n: read_rule(f"drop, probability {n / 10**9:.9f}").triggers[0].share)  # type: ignore[attr-defined]  # of Probability
 ACTION = st.one_of(
-    TIMES.map(Delay),
-    TIMES.map(Throttle),
-    st.builds(Error, st.sampled_from([each for each in ErrorCode if each]), st.booleans()),
-    st.builds(Close, st.booleans()),
-    st.builds(Drop, st.booleans()),
-    st.builds(Offer, st.just(((1, 11), (0, -1)))),
-    st.just(Corrupt()),
-    st.integers(1, FASTEST).map(Slow),
+    TIMES.map(DelayFault),
+    TIMES.map(ThrottleFault),
+    st.builds(ErrorFault, st.sampled_from([each for each in ErrorCode if each]), st.booleans()),
+    st.builds(CloseFault, st.booleans()),
+    st.builds(DropFault, st.booleans()),
+    st.builds(OfferFault, st.just(((1, 11), (0, -1)))),
+    st.just(CorruptFault()),
+    st.integers(1, FASTEST).map(SlowFault),
 )
 TRIGGER = st.one_of(
     COUNTS.map(First), COUNTS.map(After), COUNTS.map(Every), TIMES.map(For),
@@ -48,7 +48,7 @@ FILTERS = st.sampled_from(
 
 
 @given(FILTERS, ACTION, st.lists(TRIGGER, max_size=3).map(tuple))
-def test_a_rule_is_written_as_it_is_read(filter: str, action: FaultAction, triggers: tuple[Trigger, ...]) -> None:
+def test_a_rule_is_written_as_it_is_read(filter: str, action: FaultAction, triggers: tuple[FaultTrigger, ...]) -> None:
     rule = FaultRule(filter, action, triggers)
     assert read_rule(str(rule)) == rule
 
@@ -73,13 +73,14 @@ def test_any_text_is_a_rule_or_an_error_of_one_line(text: str) -> None:
 @pytest.mark.parametrize(
     ("text", "rule"),
     [
-        ("delay 200ms", FaultRule("", Delay(200_000_000))),
-        ("  api == Fetch :  slow 64kB/s ,for 30s, always", FaultRule("api == Fetch", Slow(64_000), (For(30 * 10**9),))),
+        ("delay 200ms", FaultRule("", DelayFault(200_000_000))),
+        ("  api == Fetch :  slow 64kB/s ,for 30s, always",
+         FaultRule("api == Fetch", SlowFault(64_000), (For(30 * 10**9),))),
         ("api == Produce: error not_leader_or_follower acted, first 3",
-         FaultRule("api == Produce", Error(ErrorCode.NOT_LEADER_OR_FOLLOWER, acted=True), (First(3),))),
-        ("client == 10.0.0.1:5000: close before", FaultRule("client == 10.0.0.1:5000", Close())),
-        ("offer Fetch<=11 Produce <= -1", FaultRule("", Offer(((1, 11), (0, -1))))),
-        ("error != NONE: drop after", FaultRule("error != NONE", Drop(after=True))),
+         FaultRule("api == Produce", ErrorFault(ErrorCode.NOT_LEADER_OR_FOLLOWER, acted=True), (First(3),))),
+        ("client == 10.0.0.1:5000: close before", FaultRule("client == 10.0.0.1:5000", CloseFault())),
+        ("offer Fetch<=11 Produce <= -1", FaultRule("", OfferFault(((1, 11), (0, -1))))),
+        ("error != NONE: drop after", FaultRule("error != NONE", DropFault(after=True))),
     ],
 )  # fmt: skip
 def test_what_rules_mean(text: str, rule: FaultRule) -> None:
