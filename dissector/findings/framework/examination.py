@@ -101,7 +101,7 @@ class Examination:
         self._deliveries = deliveries
         self._is_part = part
         self._plaintext = plaintext
-        self._injected = InjectedRows(index.injections, lambda connection: decoder.ends(connection)[0])
+        self._injected = InjectedRows(index.injections, decoder)
         self.findings = FindingStore(UNLIMITED if part else MAX_FINDINGS)
         self.observations = ObservationLog()
         sink = self.observations if part else ImmediateAggregation(self.findings)

@@ -4,13 +4,14 @@ This is where findings about causes are kept from blaming a broker for a fault t
 these rows.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 import numpy as np
 
 from dissector.capture.injection_notes import InjectionNote
 from dissector.core.arrays import Bool
 from dissector.core.batches import NEVER
+from dissector.exchange.decoder import ExchangeDecoder
 from dissector.findings.framework.examined_rows import ExaminedRows
 from dissector.index.exchange_table import NO_FRAME
 from dissector.index.injections import Injections
@@ -19,10 +20,9 @@ from dissector.index.injections import Injections
 class InjectedRows:
     """Looks rows up by the client's end of their connections."""
 
-    def __init__(self, injections: Injections, client_end: Callable[[int], str]) -> None:
-        """`client_end` returns that of a connection, as `host:port`."""
+    def __init__(self, injections: Injections, decoder: ExchangeDecoder) -> None:
         self._injections = injections
-        self._client_end = client_end
+        self._decoder = decoder
 
     def notes(self, rows: ExaminedRows) -> Iterator[tuple[int, InjectionNote]]:
         """Yield the rows that were interfered with, and by what."""
@@ -52,7 +52,7 @@ class InjectedRows:
         and response begin."""
         if not self._injections:
             return
-        ends = {each: self._client_end(each) for each in np.unique(rows.connection).tolist()}
+        ends = {each: self._decoder.ends(each)[0] for each in np.unique(rows.connection).tolist()}
         noted = np.array([each for each, end in ends.items() if self._injections.has(end)], np.int64)
         for at in np.flatnonzero(np.isin(rows.connection, noted) & (rows.request != NO_FRAME)).tolist():
             last = int(rows.response_packet[at]) if rows.response[at] != NO_FRAME else NEVER
