@@ -248,7 +248,10 @@ class StagePipeline:
     def _feed_packets(self, batch: PacketBatch) -> None:
         if not self.packets and not self.files.start_ns:
             self.start_ns = int(batch.time_ns[0])
-        self.comments |= {int(batch.number[row]): text for row, text in batch.comments.items()}
+        for row, text in sorted(batch.comments.items()):
+            number = int(batch.number[row])
+            self.comments[number] = text
+            self.indexer.injections.add(number, text)
         self.packets += len(batch)
         self._learn_snap_length(batch)
         self._index(self.streams.feed(batch))

@@ -10,7 +10,7 @@ Invariant: no packet is read with rights that the user who called sudo does not 
 import os
 import signal
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from types import FrameType
 from typing import TYPE_CHECKING, Final
@@ -75,9 +75,10 @@ def live(
     options: CaptureOptions,
     *,
     shows_processes: bool = True,
+    at_end: Callable[[Sequence[Recording]], int] = lambda _: 0,
 ) -> int:
     """Capture or proxy, and print rows, or show the screen if `printing` is None; return the exit code: 0 even without
-    traffic, 2 if capturing failed."""
+    traffic, 2 if capturing failed, else what `at_end` returns for all recordings."""
     captures: list[tuple[Capture, Recording]] = []
     for key_log in options.key_logs:
         keep_open(key_log)
@@ -128,7 +129,8 @@ def live(
             recording.join()
             print_problems(capture)
             print(summary(capture, recording), file=sys.stderr)
-    return print_error(recording.failure) if recording.failure else 0
+    code = at_end([each for _, each in captures])
+    return print_error(recording.failure) if recording.failure else code
 
 
 def _start(settings: RecordingSettings) -> "tuple[RecorderProcess, RightHolder | None]":

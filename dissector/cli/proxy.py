@@ -15,8 +15,9 @@ _PLAIN: Final = "\x1b[0m"
 
 
 def proxy_settings(
-    brokers: list[str], listen: str, advertise: str, tls: UpstreamTls | None, path: str, ring: list[str]
-) -> ProxySettings:
+    brokers: list[str], listen: str, advertise: str, tls: UpstreamTls | None, path: str, ring: list[str],
+    faults: tuple[tuple[str, str], ...] = (),
+) -> ProxySettings:  # fmt: skip
     """Return the settings of a proxy from options. Raises `UsageError`, and `CaptureError` of a ring."""
     try:
         parts = [part for each in brokers for part in each.split(",") if part]
@@ -35,7 +36,7 @@ def proxy_settings(
     if host in ("0.0.0.0", "::") and not advertise:
         raise UsageError(f"--listen {listen} needs --advertise HOST: the name by which clients reach this machine")
     files = RingSettings.parse(ring) if ring else None
-    return ProxySettings(addresses, host, port, advertise, tls, path, files)
+    return ProxySettings(addresses, host, port, advertise, tls, path, files, faults)
 
 
 def upstream_tls(

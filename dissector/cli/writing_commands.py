@@ -120,6 +120,8 @@ def _printing(form: Format | None, fields: str | None, csv: CsvOptions, is_asked
             "on the screen; clients use the address that it prints": "kdissect proxy broker.example:9092",
             "rows on a port of your choice": "kdissect proxy localhost:9092 --listen 29092 --text",
             "brokers with TLS, clients without": "kdissect proxy broker.example:9093 --tls --ca ca.pem",
+            "three errors on purpose": "kdissect proxy localhost:9092 --fault "
+            "'api == Produce && topic == orders: error NOT_LEADER_OR_FOLLOWER, first 3'",
         }
     ),
 )
@@ -154,6 +156,20 @@ def proxy(
         str, typer.Option(metavar="NAME", help="Expect this name in the brokers' certificates.")
     ] = "",
     insecure: Annotated[bool, typer.Option("--insecure", help="Take any certificate of a broker.")] = False,
+    fault: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--fault",
+            metavar="RULE",
+            help="FILTER: ACTION, TRIGGERS. Actions: delay 200ms, error NAME [acted], close [after], drop [after], "
+            "throttle 500ms, offer Fetch<=11, corrupt, slow 64kB/s. Triggers: first 3, after 10, every 5, "
+            "probability 0.1 seed 7, for 30s. May be repeated.",
+        ),
+    ] = None,
+    faults: Annotated[
+        str, typer.Option("--faults", metavar="FILE", help="Rules of a TOML file: [[fault]] with a name and a rule.")
+    ] = "",
+    strict: Annotated[bool, typer.Option("--strict", help="Exit with 1 if a rule never fired.")] = False,
     path: KeptFile = "",
     ring: Ring = None,
     text: AsText = False,
@@ -168,18 +184,26 @@ def proxy(
     """Stand between clients and brokers, and dissect what passes: where packets can't be captured.
 
     Clients use the address that is printed as bootstrap.servers. Brokers' addresses in responses are replaced by the
-    proxy's, everything else passes byte for byte. It needs no special rights.
+    proxy's, everything else passes byte for byte. It needs no special rights. With --fault it injects errors, delays,
+    lost responses and more; -Y 'finding == "injected"' shows what it did, and the end lists how often each rule fired.
     """
     from dissector.cli.live import live as run
     from dissector.cli.options import parse_filter
     from dissector.cli.proxy import proxy_settings, upstream_tls
 
     speaks_tls = upstream_tls(ca, certificate, key, server_name, tls=tls, insecure=insecure)
-    settings = proxy_settings(brokers, listen, advertise, speaks_tls, path, ring or [])
+    rules: tuple[tuple[str, str], ...] = ()
+    report = None
+    if fault or faults or strict:
+        from dissector.cli.faults import fault_rules, report_faults
+
+        rules, report = fault_rules(fault or [], faults, strict=strict), report_faults(strict=strict)
+    settings = proxy_settings(brokers, listen, advertise, speaks_tls, path, ring or [], rules)
     printing = _printing(form, fields, csv, text or any(each is not None for each in (limit, filter)))
     return run(
-        settings, printing, duration, limit, parse_filter(filter, options=options), options, shows_processes=False
-    )
+        settings, printing, duration, limit, parse_filter(filter, options=options), options, shows_processes=False,
+        at_end=report or (lambda _: 0),
+    )  # fmt: skip
 
 
 @command(

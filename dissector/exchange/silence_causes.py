@@ -15,11 +15,11 @@ SILENCE_CAUSES: Final = frozenset(
         "oversized-request", "closed-before-request", "unreadable-request", "closed-at-api-versions",
         "login-required", "version-removed", "suspect-version", "session-expired", "left-out",
         "closed-while-waiting", "wait-cut-short", "closed-in-flight",
-        "unacknowledged", "broker-silent",
+        "unacknowledged", "broker-silent", "injected",
     )
 )  # fmt: skip
 """Codes of findings of the examination."""
-OF_OPEN_CONNECTIONS: Final = frozenset(("unacknowledged", "broker-silent"))
+OF_OPEN_CONNECTIONS: Final = frozenset(("unacknowledged", "broker-silent", "injected"))
 """Those of requests on connections that need not have been closed; the others are causes of a close."""
 
 

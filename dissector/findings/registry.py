@@ -10,6 +10,7 @@ from dissector.findings.detectors.close_causes import CLOSE_CAUSES
 from dissector.findings.detectors.consumer_lag import ConsumerLag
 from dissector.findings.detectors.correlation_ids import DuplicateCorrelationId, OutOfOrderResponse
 from dissector.findings.detectors.held_tail import HeldTail
+from dissector.findings.detectors.injected import Injected
 from dissector.findings.detectors.last_exchanges import ControllerListener, LoginRefused
 from dissector.findings.detectors.long_waits import ImpatientClient, WaitsBehind
 from dissector.findings.detectors.metadata_storm import MetadataStorm
@@ -27,6 +28,7 @@ from dissector.findings.detectors.versions import VersionNotOffered, VersionStep
 from dissector.findings.framework.detector import FindingDetector, MessageDetector
 
 DETECTORS: Final[tuple[type[FindingDetector | MessageDetector], ...]] = (
+    Injected,
     DuplicateCorrelationId,
     OutOfOrderResponse,
     Slow,

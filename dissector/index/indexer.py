@@ -25,6 +25,7 @@ from dissector.index.acks import expect_response
 from dissector.index.conversation_state import ConversationState
 from dissector.index.exchange_table import NO_FRAME, ExchangeTable, Flag, RowKind
 from dissector.index.frame_table import FrameTable
+from dissector.index.injections import Injections
 from dissector.index.message_headers import RESPONSE_HEAD_SIZE, ClientIds, request_headers, response_correlation_ids
 from dissector.index.pairing import NONE_PENDING, Pairing, PendingFrames, key_of
 from dissector.index.raw_sasl_tokens import RawSaslTokens
@@ -52,6 +53,7 @@ class Indexer:
         self.client_ids = ClientIds()
         self.conversation_state = ConversationState(self.frames, self.table, connections)
         self._tokens = RawSaslTokens()
+        self.injections = Injections()
         self.generation = 0
         """Grows with each batch of frames, and when rows are added or moved."""
 

@@ -71,11 +71,11 @@ class DecidedFrame:
             case Replace():
                 self._way.wait(action.delay)
                 self._take = self._replace(action)
-            case Answer():
+            case Answer(comment=comment, forward=True):
                 self._way.answer(action)
-                self._go_on(action.comment, 0)
-                if not action.forward:
-                    self._comment, self._take = action.comment, self._discard
+                self._go_on(comment, 0)
+            case Answer(comment=comment):
+                self._comment, self._take = comment, self._discard_and_answer(action)
 
     def _go_on(self, comment: str, delay: float) -> None:
         self._comment, self._take = comment, self._pass
@@ -95,6 +95,17 @@ class DecidedFrame:
             self._way.note(self._comment)
             self._comment = ""
         return ()
+
+    def _discard_and_answer(self, action: Answer) -> Callable[[bytes], Sequence[bytes]]:
+        """Let nothing on, and answer when the request is recorded: its response comes behind it."""
+
+        def take(piece: bytes) -> Sequence[bytes]:
+            self._discard(piece)
+            if not self._left:
+                self._way.answer(action)
+            return ()
+
+        return take
 
     def _record(self, piece: bytes) -> None:
         self._way.record(piece, self._comment)

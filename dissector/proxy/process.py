@@ -12,9 +12,11 @@ import resource
 import signal
 import ssl
 import sys
+from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 from dissector.capture.errors import CaptureError
+from dissector.capture.fault_counts import FaultCount
 from dissector.capture.live import events
 from dissector.capture.live.events import send_event
 from dissector.capture.live.output_files import TEMPORARY, OutputFiles
@@ -39,12 +41,15 @@ class ProxyRun:
     """One run of the proxy: its listeners, its connections, its file."""
 
     def __init__(
-        self, settings: ProxySettings, log: PacketLog, tls: ssl.SSLContext | None, hook: Hook | None = None
-    ) -> None:
+        self, settings: ProxySettings, log: PacketLog, tls: ssl.SSLContext | None, hook: Hook | None = None,
+        fault_counts: Callable[[], Sequence[FaultCount]] = tuple,
+    ) -> None:  # fmt: skip
         self.settings = settings
         self.log = log
         self.tls = tls
         self.hook = hook
+        self._fault_counts = fault_counts
+        self._reported: Sequence[FaultCount] = ()
         self.relays: set[Relay] = set()
         self.connections = 0
         self.nodes = BrokerPorts(settings, self._listen, _say)
@@ -97,7 +102,15 @@ class ProxyRun:
     def _report(self) -> None:
         self.log.statistics()
         send_event(events.STATISTICS, captured=self.log.packets, dropped=0)
+        self._report_faults()
         asyncio.get_running_loop().call_later(STATISTICS_SECONDS, self._report)
+
+    def _report_faults(self) -> None:
+        """Say what became of the rules, if that is new."""
+        counts = self._fault_counts()
+        if counts != self._reported:
+            self._reported = counts
+            send_event(events.FAULTS, counts=counts)
 
     async def _close(self) -> None:
         for task in self._servers:
@@ -112,6 +125,7 @@ class ProxyRun:
         self.log.statistics()
         self.log.close()
         send_event(events.STATISTICS, captured=self.log.packets, dropped=0)
+        self._report_faults()
 
 
 def _say(words: str) -> None:
@@ -137,7 +151,13 @@ def proxy(settings: ProxySettings) -> None:
         send_event(events.FAILED, words=words)
 
     async def run() -> None:
-        await ProxyRun(settings, PacketLog(writer, failed), tls).run()
+        if not settings.faults:
+            await ProxyRun(settings, PacketLog(writer, failed), tls).run()
+            return
+        from dissector.proxy.faults import FaultHook, read_rule  # without rules no filter is parsed
+
+        hook = FaultHook([read_rule(text, name) for name, text in settings.faults])
+        await ProxyRun(settings, PacketLog(writer, failed), tls, hook, lambda: hook.counts).run()
 
     asyncio.run(run())
     send_event(events.ENDED)

@@ -43,6 +43,8 @@ class ProxySettings:
     tls: UpstreamTls | None = None
     path: str = ""
     ring: RingSettings | None = None
+    faults: tuple[tuple[str, str], ...] = ()
+    """Rules for faults, each with its name, empty for none, and its text."""
 
     def as_json(self) -> str:
         """Return JSON for the process that proxies."""
@@ -55,7 +57,8 @@ class ProxySettings:
         ring = values["ring"] and RingSettings(**values["ring"])
         tls = values["tls"] and UpstreamTls(**values["tls"])
         brokers = tuple(BrokerAddress(*each) for each in values["brokers"])
-        return cls(**(values | {"brokers": brokers, "ring": ring, "tls": tls}))
+        faults = tuple((name, rule) for name, rule in values["faults"])
+        return cls(**(values | {"brokers": brokers, "ring": ring, "tls": tls, "faults": faults}))
 
     def for_next_capture(self) -> Self:
         """Return settings for the next run, to a new file. Files of a ring have new names anyway."""

@@ -53,10 +53,11 @@ NETWORK = {"captured-twice", "delayed-tail", "unacknowledged"}
 MADE = {
     "out-of-order-response", "closed-at-api-versions", "closed-before-request", "advertised-own-host",
     "reconnect-storm", "broker-silent", "session-expired", "left-out", "closed-while-waiting", "refused-batch",
-    "unusable-metadata", "wait-cut-short", "waits-behind",
+    "unusable-metadata", "wait-cut-short", "waits-behind", "injected",
 }  # fmt: skip
 """What no recording shows: Kafka's brokers read a connection's next request when they have answered the one before,
-and answer every ApiVersions. Kafka's own clients write valid batches and wait for less than they have patience."""
+and answer every ApiVersions. Kafka's own clients write valid batches and wait for less than they have patience. What a
+proxy injects is in tests/proxy/faults."""
 
 
 def test_it_has_these_findings_and_no_others(every_capture: Path) -> None:

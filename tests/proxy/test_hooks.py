@@ -10,6 +10,7 @@ from pathlib import Path
 import dpkt
 
 from dissector.capture.live.writer import CaptureWriter
+from dissector.capture_session import Capture
 from dissector.conversation.pcapng import ETHERNET
 from dissector.proxy import BrokerAddress, ProxySettings
 from dissector.proxy.broker_ports import BrokerPorts, Listener
@@ -195,6 +196,10 @@ async def test_an_answer_comes_in_its_turn_and_the_broker_never_sees_the_request
         ]  # fmt: skip
         assert client.broker.came == [2, 5]
         assert client.comments() == [b"made"]
+        with Capture([client.run.settings.path]) as capture:
+            for _ in capture.read():
+                pass
+            assert [each.code for each in capture.problems] == [], "each request is recorded before its response"
 
 
 async def test_an_answer_may_take_the_place_of_what_the_broker_did(tmp_path: Path) -> None:

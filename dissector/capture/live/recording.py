@@ -17,9 +17,10 @@ import threading
 import time
 from collections.abc import Iterator
 from types import TracebackType
-from typing import IO, Final, Self
+from typing import IO, Final, Self, cast
 
 from dissector.capture.errors import CaptureError
+from dissector.capture.fault_counts import FaultCount
 from dissector.capture.live import events
 from dissector.capture.live.events import Event
 from dissector.capture.live.recorder_process import RecorderProcess, start_recorder
@@ -47,6 +48,8 @@ class Recording:
         self.listening: list[tuple[str, str]] = []
         """Of a proxy, the addresses that clients are told, in the order in which they were opened, each with the
         broker's."""
+        self.faults: list[FaultCount] = []
+        """Of a proxy, what became of its rules for faults, as last reported."""
         self._messages: queue.SimpleQueue[str] = queue.SimpleQueue()
         self.failure = ""
         """Why it ended by itself; empty if it did not."""
@@ -183,6 +186,9 @@ class Recording:
                 self.listening.append((str(event["address"]), str(event["broker"])))
             case events.STATISTICS:
                 self.captured, self.dropped = int(str(event["captured"])), int(str(event["dropped"]))
+            case events.FAULTS:
+                counts = cast(list[tuple[str, str, int, int, int, int]], event["counts"])
+                self.faults = [FaultCount(*each) for each in counts]
             case events.NOTE:
                 self._messages.put(str(event["words"]))
             case events.FAILED:

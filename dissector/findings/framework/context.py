@@ -1,8 +1,9 @@
 """The interface through which detectors query the capture."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Protocol
 
+from dissector.capture.injection_notes import InjectionNote
 from dissector.core.arrays import Int64
 from dissector.core.finding import Finding
 from dissector.findings.framework.examined_rows import ExaminedRows
@@ -18,6 +19,9 @@ class FindingContext(Protocol):
 
     def client_id(self, row: int) -> str:
         """Return the client id of the request of a row; empty for none."""
+
+    def injections(self, rows: ExaminedRows) -> Iterator[tuple[int, InjectionNote]]:
+        """Return the rows with which a proxy interfered, and how."""
 
     def software(self, connection: int) -> str:
         """Return the name of the client's software, if its ApiVersions request on the connection has it; else empty."""

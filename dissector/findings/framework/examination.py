@@ -13,6 +13,7 @@ from typing import Final
 
 import numpy as np
 
+from dissector.capture.injection_notes import InjectionNote
 from dissector.core.arrays import Bool, Int64
 from dissector.core.batches import NEVER
 from dissector.core.columns import is_in
@@ -28,6 +29,7 @@ from dissector.findings.framework.detector import ConnectionDetector
 from dissector.findings.framework.examination_queue import examination_queue, in_start_order
 from dissector.findings.framework.examined_rows import ExaminedRows
 from dissector.findings.framework.extractor import NO_API, Apis, Examiner, Extractor
+from dissector.findings.framework.injected_rows import InjectedRows
 from dissector.findings.framework.message_examination import MessageExamination
 from dissector.findings.framework.open_findings import MAX_FINDINGS, UNLIMITED, FindingStore
 from dissector.index.exchange_table import NO_FRAME, ExchangeTable, RowsByConnection
@@ -53,10 +55,11 @@ class ExaminerGroup:
     """Examiners of all rows, or of some connections or APIs, that read the bodies of these once."""
 
     def __init__(
-        self, examiners: Sequence[Examiner], bodies: BodyReader, *, connections: Bool | None = None,
-        apis: Apis = None,
+        self, examiners: Sequence[Examiner], bodies: BodyReader, injected: InjectedRows, *,
+        connections: Bool | None = None, apis: Apis = None,
     ) -> None:  # fmt: skip
         self._examiners = examiners
+        self._injected = injected
         self.bodies = bodies
         self._connections = connections
         """Which connections are examined; None for all of them."""
@@ -70,13 +73,15 @@ class ExaminerGroup:
 
     def examine(self, rows: ExaminedRows, ended: ExaminedRows) -> None:
         """Examine rows; `ended` are those whose connection's end is known."""
+        untouched = self._injected.untouched(rows)
+        untouched_ended = untouched if ended is rows else self._injected.untouched(ended)
         for each in self._examiners:
             if not each.only_unanswered:
-                each.examine_rows(rows)
+                each.examine_rows(rows if each.sees_injected else untouched)
         for each in self._examiners:
             if each.only_unanswered:
-                each.examine_rows(ended)
-        self.bodies.examine(rows.with_request)
+                each.examine_rows(untouched_ended)
+        self.bodies.examine(untouched.with_request)
 
 
 class Examination:
@@ -96,6 +101,7 @@ class Examination:
         self._deliveries = deliveries
         self._is_part = part
         self._plaintext = plaintext
+        self._injected = InjectedRows(index.injections, decoder)
         self.findings = FindingStore(UNLIMITED if part else MAX_FINDINGS)
         self.observations = ObservationLog()
         sink = self.observations if part else ImmediateAggregation(self.findings)
@@ -205,14 +211,15 @@ class Examination:
         self, examiners: Sequence[Examiner], *, connections: Bool | None = None, apis: Apis = None
     ) -> ExaminerGroup:
         bodies = BodyReader(self._index, self._store, examiners, self.topic)
-        return ExaminerGroup(examiners, bodies, connections=connections, apis=apis)
+        return ExaminerGroup(examiners, bodies, self._injected, connections=connections, apis=apis)
 
     def _examine(self, rows: Int64, ended: Int64) -> None:
         """Examine rows; `ended` are those whose connection's end is known."""
         for group in self._groups:
             some = self._columns(group.rows(self._index.table, rows))
             group.examine(some, some if ended is rows else self._columns(group.rows(self._index.table, ended)))
-        self._messages.examine(rows)
+        left_alone = rows if not self._index.injections else self._injected.left_alone(self._columns(rows)).row
+        self._messages.examine(left_alone)
 
     def _columns(self, row: Int64) -> ExaminedRows:
         table, frames = self._index.table, self._index.frames
@@ -241,6 +248,10 @@ class Examination:
 
     def _client(self, connection: int) -> str:
         return self._decoder.ends(connection)[0].rpartition(":")[0]
+
+    def injections(self, rows: ExaminedRows) -> Iterator[tuple[int, InjectionNote]]:
+        """Return the rows with which a proxy interfered, and how."""
+        return self._injected.notes(rows)
 
     def offered(self, connection: int) -> Mapping[int, tuple[int, int]]:
         """Return the versions that the broker of a connection advertised, there or on others, by API key."""

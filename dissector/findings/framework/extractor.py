@@ -42,6 +42,8 @@ class Examiner:
     """Whether it also examines exchanges of any API whose response has an error or was throttled."""
     only_unanswered: ClassVar[bool] = False
     """Whether it needs only requests without a response, and how their connections ended."""
+    sees_injected: ClassVar[bool] = False
+    """Whether it gets the rows that a proxy interfered with (`injected_rows`)."""
 
     @property
     def examined_apis(self) -> frozenset[int]:

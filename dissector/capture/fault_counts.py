@@ -1,0 +1,18 @@
+"""What became of a rule for faults of a proxy, as its process reports it."""
+
+from typing import NamedTuple
+
+
+class FaultCount(NamedTuple):
+    """One rule."""
+
+    name: str
+    """Its number, if it has no name."""
+    rule: str
+    asked: int
+    """Exchanges that it was asked about."""
+    matched: int
+    """Those of them that its filter matched."""
+    fired: int
+    unable: int
+    """Those that it could do nothing to: too large to be looked at, no place for an error, no batch to corrupt."""

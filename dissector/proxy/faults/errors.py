@@ -1,0 +1,25 @@
+"""The error of a rule that can't be read: one plain line with a column."""
+
+from dissector.core.text import clean
+
+
+class FaultError(ValueError):
+    """A rule that can't be read. `column` counts characters of `text` from 0."""
+
+    def __init__(self, text: str, column: int, message: str, near: tuple[str, ...] = ()) -> None:
+        hint = f"; did you mean {', '.join(near)}" if near else ""
+        super().__init__(clean(f"column {column + 1}: {message}{hint}"))
+        self.text = text
+        self.column = column
+        self.message = message
+        self.near = near
+
+
+class WordError(Exception):
+    """A part of a rule that can't be read, at `column` of that part."""
+
+    def __init__(self, column: int, message: str, near: tuple[str, ...] = ()) -> None:
+        super().__init__(message)
+        self.column = column
+        self.message = message
+        self.near = near
