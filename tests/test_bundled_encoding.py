@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from dissector.capture_session import Capture
-from dissector.cli.encode_targets import CaptureTarget, TranscriptTarget, add_line
+from dissector.cli.encode import CaptureTarget, TranscriptTarget, add_line
 from dissector.exchange.from_json import EncodedFrame, frames_of_exchange, token
 from dissector.exchange.to_json import json_line
 from tests.conftest import BUNDLED, CAPTURES, VARIED

@@ -22,7 +22,7 @@ from dissector.cli.formats import RuleFormat
 from dissector.cli.options import CaptureOptions, parse_filter
 from dissector.cli.render.outcomes import write_outcomes
 from dissector.cli.show import read_rows
-from dissector.core.garbage_collection import infrequent_collection
+from dissector.core.process_memory import infrequent_collection
 from dissector.core.text import counted, os_reason
 
 

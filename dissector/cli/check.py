@@ -15,7 +15,7 @@ from dissector.cli.options import CaptureOptions
 from dissector.cli.render.outcomes import write_blocks, write_outcomes
 from dissector.cli.show import read_rows
 from dissector.cli.wrong_listeners import print_wrong_listeners
-from dissector.core.garbage_collection import infrequent_collection
+from dissector.core.process_memory import infrequent_collection
 from dissector.core.text import counted
 
 TITLE: Final = "kdissect check"

@@ -33,7 +33,7 @@ def explained(incomplete: str) -> Offered:
     """Return what `explain` takes: APIs, findings, errors, rules, and its pages."""
     from dissector.analysis.conformance import RULES
     from dissector.cli.explain import REFERENCES
-    from dissector.findings.codes import CODES, explain
+    from dissector.findings.registry import CODES, explain
     from dissector.protocol.schema.errors import known_errors
 
     return [

@@ -21,8 +21,8 @@ from dissector.cli.render.progress import read_with_progress
 from dissector.cli.show import read_rows
 from dissector.cli.table_captures import open_sides, side_of_tables
 from dissector.cli.tables import are_tables, is_folder
-from dissector.core.garbage_collection import infrequent_collection
 from dissector.core.json_text import dumps
+from dissector.core.process_memory import infrequent_collection
 from dissector.exchange.client_families import FAMILIES, family
 
 if TYPE_CHECKING:  # without a filter its parser is not needed

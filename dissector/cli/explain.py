@@ -10,9 +10,9 @@ from dissector.analysis.conformance.rule import ProtocolRule
 from dissector.cli.errors import print_error
 from dissector.cli.explain_message import message_page
 from dissector.cli.render.pages import DIM, NAME, TEXT_WIDTH, TITLE, TYPE, Line, print_lines, table, title, wrapped
-from dissector.findings.codes import CODES
-from dissector.findings.codes import explain as explain_finding
 from dissector.findings.explanation import Explanation
+from dissector.findings.registry import CODES
+from dissector.findings.registry import explain as explain_finding
 from dissector.protocol.codec.plan import plan
 from dissector.protocol.explain.diagram import RULER, diagram, draw
 from dissector.protocol.explain.reference import (

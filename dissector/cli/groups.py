@@ -13,8 +13,8 @@ from dissector.cli.render.pages import DIM, NAME, NOTE, TITLE, Line, print_lines
 from dissector.cli.render.progress import examine_with_progress, step_with_progress
 from dissector.cli.show import read_rows
 from dissector.cli.wrong_listeners import print_wrong_listeners
-from dissector.core.garbage_collection import infrequent_collection
 from dissector.core.json_text import dumps
+from dissector.core.process_memory import infrequent_collection
 from dissector.core.text import counted, rough_duration, seconds
 from dissector.groups.history import GroupHistory
 from dissector.groups.rebalance import Rebalance

@@ -14,7 +14,7 @@ from dissector.cli.export import STDOUT, is_same_file, save
 from dissector.cli.options import NO_OPTIONS, PLAIN_CSV, CaptureOptions, CsvOptions, parse_filter
 from dissector.cli.render.progress import examine_with_progress
 from dissector.cli.show import print_problems, read_rows
-from dissector.core.garbage_collection import infrequent_collection
+from dissector.core.process_memory import infrequent_collection
 from dissector.core.text import counted
 from dissector.export.record_formats import SUFFIXES, RecordFormat, RecordWriting, UnknownColumnError, named_columns
 from dissector.export.table_cells import as_csv, as_csv_without_formulas

@@ -26,7 +26,7 @@ from dissector.cli.tables import are_tables
 from dissector.cli.tables import show as show_tables
 from dissector.cli.whole_file import WholeFile
 from dissector.cli.workers import WorkerError
-from dissector.core.garbage_collection import infrequent_collection
+from dissector.core.process_memory import infrequent_collection
 from dissector.core.text import counted
 from dissector.detection.other_protocols import OtherProtocol
 

@@ -36,8 +36,8 @@ from dissector.cli.show import read_rows
 from dissector.cli.tables import are_tables, no_rows_message, open_tables, summary
 from dissector.cli.wrong_listeners import print_wrong_listeners
 from dissector.core.arrays import Int64
-from dissector.core.garbage_collection import infrequent_collection
 from dissector.core.json_text import dumps
+from dissector.core.process_memory import infrequent_collection
 from dissector.core.text import byte_size, counted, duration, size
 from dissector.exchange.row_field import RowField
 from dissector.exchange.row_fields import ROW_FIELDS

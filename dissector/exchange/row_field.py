@@ -73,9 +73,11 @@ class RowField(NamedTuple):
     reads_findings: bool = False
     """Whether it depends on findings: an unexamined capture does not have all of them."""
     json_key: str = ""
-    """Its key in the JSON object of an exchange; empty if the object has it elsewhere, or not at all."""
+    """Its key in the JSON object of an exchange; empty if the object has it elsewhere, or not at all. A field with
+    a key has `from_index` and `table_columns`."""
     table_columns: tuple[str, ...] = ()
-    """Its columns in the table of exchanges; none if these lack a part of it."""
+    """Its columns in the table of exchanges; none if these lack a part of it. The last one has the value of `json_key`,
+    unless `_VALUES` of `tables/json_lines.py` says how it is computed."""
 
     @property
     def is_indexed(self) -> bool:

@@ -256,9 +256,21 @@ _FIELDS: Final = (
     ),
 )  # fmt: skip
 
-ROW_FIELDS: Final[dict[str, RowField]] = {field.name: field for field in _FIELDS} | {
-    alias: field for field in _FIELDS for alias in field.aliases
-}
+
+def by_name(fields: Iterable[RowField]) -> dict[str, RowField]:
+    """Return fields by their names, then by their aliases. Raises `ValueError` for a key of JSON without columns: JSON
+    of many rows is written from the index, that of tables from their columns."""
+    found: dict[str, RowField] = {}
+    aliases: dict[str, RowField] = {}
+    for field in fields:
+        if field.json_key and not (field.from_index and field.table_columns):
+            raise ValueError(f"row field {field.name}: a key of JSON needs columns of the index and of tables")
+        found[field.name] = field
+        aliases |= dict.fromkeys(field.aliases, field)
+    return found | aliases
+
+
+ROW_FIELDS: Final = by_name(_FIELDS)
 """All row fields, by every name and alias."""
 
 

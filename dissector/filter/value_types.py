@@ -220,7 +220,7 @@ def row_field_kind(field: RowField, name: str = "") -> ValueKind:
 
 @cache
 def _finding_kind() -> ValueKind:
-    from dissector.findings.codes import CODES  # all detectors: most filters need none
+    from dissector.findings.registry import CODES  # all detectors: most filters need none
 
     return ValueKind(ValueType.TEXT, names=CODES)
 

@@ -1,4 +1,5 @@
-"""All detectors. A new one is a class, and a line here."""
+"""All detectors, and the codes of all findings with their explanations in plain words. A new detector is a class, and a
+line here."""
 
 from typing import Final
 
@@ -25,6 +26,8 @@ from dissector.findings.detectors.throttled import Throttled
 from dissector.findings.detectors.unacknowledged import Unacknowledged
 from dissector.findings.detectors.unusable_metadata import InvalidAdvertised, UnlistedLeader
 from dissector.findings.detectors.versions import VersionNotOffered, VersionSteppedDown
+from dissector.findings.explanation import Explanation
+from dissector.findings.explanations import EXPLANATIONS
 from dissector.findings.framework.detector import FindingDetector, MessageDetector
 
 DETECTORS: Final[tuple[type[FindingDetector | MessageDetector], ...]] = (
@@ -69,3 +72,11 @@ CROSS_MESSAGE_CODES: Final = frozenset(
     each.explanation.code for each in DETECTORS if not issubclass(each, MessageDetector)
 )
 """Codes of those that only several messages show."""
+_EXPLANATIONS: Final = {each.code: each for each in (*(detector.explanation for detector in DETECTORS), *EXPLANATIONS)}
+CODES: Final = tuple(sorted(_EXPLANATIONS))
+"""All codes that a finding can have."""
+
+
+def explain(code: str) -> Explanation | None:
+    """Return the explanation of a code; None if there is no such code."""
+    return _EXPLANATIONS.get(code)

@@ -9,7 +9,7 @@ from itertools import chain
 from operator import itemgetter
 from typing import Final
 
-from dissector.core.allocator import return_freed_memory
+from dissector.core.process_memory import return_freed_memory
 from dissector.core.text import counted
 from dissector.pipeline.commit import commit, rows_by_table, total_tally
 from dissector.pipeline.file_scan import FileScan, scan_file

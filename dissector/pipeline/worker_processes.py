@@ -21,7 +21,7 @@ from typing import Any, Final, NamedTuple, Self
 from dissector.capture.errors import CaptureError
 from dissector.capture.partition import Block
 from dissector.capture_session import Capture
-from dissector.core.allocator import return_freed_memory
+from dissector.core.process_memory import return_freed_memory
 from dissector.index.shared_state import SharedState
 from dissector.pipeline.origins import FileOrigins
 from dissector.pipeline.partition_rows import WriteOptions, rows_with

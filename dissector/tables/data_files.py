@@ -11,7 +11,7 @@ from typing import Final, NamedTuple
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from dissector.core.garbage_collection import infrequent_collection
+from dissector.core.process_memory import infrequent_collection
 from dissector.tables.file_statistics import FileStatistics
 from dissector.tables.file_systems import create_folder, opened
 from dissector.tables.row_batches import LONG, RISING, Cells, RowBatches, RowGroup, TableRow

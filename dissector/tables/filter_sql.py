@@ -130,7 +130,7 @@ class _Translator:
         return _Sql(f"({sql})", is_exact=keys is not None)
 
     def _finding(self, predicate: Predicate | None) -> str:
-        from dissector.findings.codes import CODES  # with all detectors, which few filters need
+        from dissector.findings.registry import CODES  # with all detectors, which few filters need
 
         codes = [code for code in CODES if predicate is None or predicate(code)]
         return any_of("findings", lambda each: self._in(f"{each}.code", codes))

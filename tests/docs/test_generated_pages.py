@@ -9,7 +9,7 @@ from dissector.cli.explain import explain
 from dissector.cli.main import app
 from dissector.cli.reference import command_pages
 from dissector.exchange.row_fields import ROW_FIELDS
-from dissector.findings.codes import CODES
+from dissector.findings.registry import CODES
 from dissector.protocol.schema.errors import known_errors
 from tests.docs.test_outputs import calls, parsed
 from tools.docs import command_line, errors, findings, keys, python_api, row_fields, rules

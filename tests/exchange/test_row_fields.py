@@ -2,6 +2,7 @@
 
 import json
 import subprocess
+from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 from ssl import TLSVersion
@@ -14,10 +15,11 @@ from dissector.analysis.stats.row_field_counts import group_keys
 from dissector.capture_session import Capture
 from dissector.cli.render.fields import exchange_lines, index_lines, parse
 from dissector.cli.stats import breakdown
+from dissector.exchange.index_rows import IndexRows, RowValues
 from dissector.exchange.model import Exchange
 from dissector.exchange.row_field import FieldType, RowField
-from dissector.exchange.row_fields import EXCHANGE, ROW_FIELDS, json_fields, row_fields
-from dissector.exchange.to_json import exchange_object, json_line
+from dissector.exchange.row_fields import EXCHANGE, ROW_FIELDS, by_name, row_fields
+from dissector.exchange.to_json import json_line
 from dissector.filter import cell_expression, complete
 from dissector.filter import parse as parse_filter
 from dissector.tables.row_to_exchange import TLS_COLUMNS
@@ -181,15 +183,13 @@ def test_a_new_field_is_one_entry(monkeypatch: pytest.MonkeyPatch) -> None:
     field = RowField(
         "round_trip_us", "microseconds", FieldType.INTEGER, "µs",
         lambda exchange: None if exchange.fields.latency_ns is None else exchange.fields.latency_ns // 1000,
-        aliases=("rtt",), json_key="round_trip_us",
+        aliases=("rtt",),
     )  # fmt: skip
-    json_fields.cache_clear()
     for name in field.names:
         monkeypatch.setitem(ROW_FIELDS, name, field)
     try:
         exchange = decoded("java")[3]
         value = field.from_exchange(exchange)
-        assert exchange_object(exchange)["round_trip_us"] == value
         for name in field.names:
             assert [*exchange_lines(parse(name), [exchange])] == [f"{value}\n".encode()]
             assert parse_filter(f"{name} == {value}").matches(exchange)
@@ -202,7 +202,25 @@ def test_a_new_field_is_one_entry(monkeypatch: pytest.MonkeyPatch) -> None:
             assert path_cell(exchange, column_of("µs").field) == str(value)
     finally:
         monkeypatch.undo()
-        json_fields.cache_clear()
+
+
+@cases(
+    "from_index,table_columns",
+    [((), ()), ((IndexRows.latency,), ()), ((), ("latency_ns",)), ((IndexRows.latency,), ("latency_ns",))],
+)
+def test_a_key_of_json_without_columns_fails_at_load(
+    from_index: tuple[Callable[[IndexRows], RowValues], ...], table_columns: tuple[str, ...]
+) -> None:
+    field = RowField(
+        "took", "nanoseconds", FieldType.DURATION, "Took", lambda exchange: exchange.fields.latency_ns,
+        from_index, json_key="took", table_columns=table_columns,
+    )  # fmt: skip
+    if from_index and table_columns:
+        assert by_name([field]) == {"took": field}
+    else:
+        with pytest.raises(ValueError, match="row field took: a key of JSON needs columns"):
+            by_name([field])
+    assert by_name([field._replace(json_key="")])
 
 
 def test_the_command_line_takes_aliases() -> None:

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import dissector
 from dissector.exchange.info_column import ERROR_RESPONSE
-from dissector.findings.codes import CODES, explain
+from dissector.findings.registry import CODES, explain
 from dissector.index.exchange_table import KIND_NAMES
 from tests.cases import cases
 from tests.cli.test_commands import kdissect

@@ -19,7 +19,7 @@ from dissector.exchange.silence_causes import SILENCE_CAUSES, UNANSWERED_CODE
 from dissector.filter import parse
 from dissector.filter.column_evaluation import OPEN, YES
 from dissector.filter.selection import evaluate_index
-from dissector.findings.codes import CODES
+from dissector.findings.registry import CODES
 from dissector.findings.summary import SEVERITIES, FindingSummary
 from dissector.protocol.records.batch import HEADER
 from dissector.protocol.records.compression import CODECS

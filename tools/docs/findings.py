@@ -6,9 +6,8 @@ from pathlib import Path
 from typing import Final
 
 import dissector
-from dissector.findings.codes import CODES, explain
 from dissector.findings.explanation import Explanation
-from dissector.findings.registry import CROSS_MESSAGE_CODES
+from dissector.findings.registry import CODES, CROSS_MESSAGE_CODES, explain
 from tools.docs.markdown import table
 
 PCAPS: Final = Path(__file__).parents[2] / "pcaps"

@@ -13,7 +13,7 @@ from textual.widgets.tree import TreeNode
 
 from dissector.core.finding import Finding
 from dissector.core.text import clean, counted, seconds
-from dissector.findings.codes import explain
+from dissector.findings.registry import explain
 from tui.findings_model import FindingGroup, FindingPlace, FindingsModel
 from tui.labels import MARKS
 from tui.screens.dialog import Dialog

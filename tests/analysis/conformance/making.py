@@ -6,7 +6,7 @@ from typing import Any, Final, NamedTuple
 
 from dissector.analysis.conformance import CheckResult, check
 from dissector.capture_session import Capture
-from dissector.cli.encode_targets import CaptureTarget, add_line
+from dissector.cli.encode import CaptureTarget, add_line
 
 Body = Mapping[str, Any]
 EMPTY: Final[Body] = {}

@@ -250,7 +250,7 @@ def test_bytes_too_many_and_too_few(code: str, part: str, tmp_path: Path) -> Non
 
 def made_with(folder: Path, part: str, bodies: dict[str, Any], rest: str | None) -> str:
     """A Metadata exchange with bytes behind one of its bodies, or with nothing but a byte in place of it."""
-    from dissector.cli.encode_targets import CaptureTarget, add_line
+    from dissector.cli.encode import CaptureTarget, add_line
     from tests.analysis.conformance.making import START_NS
 
     line: dict[str, Any] = {

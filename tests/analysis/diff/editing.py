@@ -8,7 +8,7 @@ from typing import Any
 
 from dissector.analysis.diff import DiffEntry, DiffResult, DiffSide, diff
 from dissector.capture_session import Capture
-from dissector.cli.encode_targets import CaptureTarget, add_line
+from dissector.cli.encode import CaptureTarget, add_line
 from dissector.exchange.to_json import json_line
 from tests.conftest import PCAPS
 

@@ -7,9 +7,8 @@ import pytest
 
 from dissector.capture_session import Capture
 from dissector.exchange.silence_causes import SILENCE_CAUSES, UNANSWERED_CODE
-from dissector.findings.codes import CODES
 from dissector.findings.framework.closed_requests import CAUSES
-from dissector.findings.registry import CROSS_MESSAGE_CODES
+from dissector.findings.registry import CODES, CROSS_MESSAGE_CODES
 from tests.cases import cases
 from tests.cli.test_commands import kdissect
 from tests.findings.conversations import Talk, codes, found, heartbeat, written

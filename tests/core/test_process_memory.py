@@ -1,14 +1,40 @@
-"""Garbage collection is infrequent while a command reads and prints, and as before afterwards."""
+"""What a command frees goes back to the system while it runs; garbage collection is infrequent until it ends, and as
+before afterwards."""
 
 import gc
+import subprocess
+import sys
 
 import pytest
 
 from dissector.capture_session import Capture
 from dissector.cli.formats import Format
 from dissector.cli.show import show
-from dissector.core.garbage_collection import COLLECTION_THRESHOLD, infrequent_collection
+from dissector.core.process_memory import COLLECTION_THRESHOLD, infrequent_collection
 from tests.conftest import PCAPS
+
+PROGRAM = """
+import numpy as np
+from dissector.core.process_memory import return_freed_memory
+{begin}
+large = np.ones(3 << 20)  # once it is freed, glibc would not map blocks of this size any more
+del large
+blocks = [(np.ones(1 << 17), np.ones(8)) for _ in range(40)]
+blocks = [small for _, small in blocks]
+[resident] = [int(line.split()[1]) for line in open("/proc/self/status") if line.startswith("VmRSS:")]
+print(resident // 1024)
+"""
+
+
+def resident(begin: str) -> int:
+    """Megabytes of a process that has freed 40 blocks of one, between small ones that it keeps."""
+    program = PROGRAM.format(begin=begin)
+    return int(subprocess.run([sys.executable, "-c", program], capture_output=True, check=True, text=True).stdout)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux shows what a process has in memory")
+def test_freed_blocks_are_given_back() -> None:
+    assert resident("return_freed_memory()") < resident("pass") - 20
 
 
 def test_show_collects_infrequently_while_it_reads(
