@@ -120,12 +120,19 @@ def _printing(form: Format | None, fields: str | None, csv: CsvOptions, is_asked
             "on the screen; clients use the address that it prints": "kdissect proxy broker.example:9092",
             "rows on a port of your choice": "kdissect proxy localhost:9092 --listen 29092 --text",
             "brokers with TLS, clients without": "kdissect proxy broker.example:9093 --tls --ca ca.pem",
+            "clients with TLS, too": "kdissect proxy broker.example:9093 --tls --listen-tls",
+            "what those clients must trust": "kdissect proxy ca",
         }
     ),
 )
 def proxy(
     brokers: Annotated[
-        list[str], typer.Argument(metavar="BROKER…", help="Bootstrap addresses, HOST or HOST:PORT; others are found.")
+        list[str],
+        typer.Argument(
+            metavar="BROKER…",
+            help="Bootstrap addresses, HOST or HOST:PORT; others are found. Or the word ca: show what clients must "
+            "trust with --listen-tls.",
+        ),
     ],
     *,
     listen: Annotated[
@@ -154,6 +161,19 @@ def proxy(
         str, typer.Option(metavar="NAME", help="Expect this name in the brokers' certificates.")
     ] = "",
     insecure: Annotated[bool, typer.Option("--insecure", help="Take any certificate of a broker.")] = False,
+    tls_to_clients: Annotated[
+        bool,
+        typer.Option(
+            "--listen-tls",
+            help="Speak TLS to clients, with --listen-cert or with a certificate that is made for this run.",
+        ),
+    ] = False,
+    listen_certificate: Annotated[
+        str, typer.Option("--listen-cert", metavar="FILE", help="Show clients this certificate (PEM).")
+    ] = "",
+    listen_key: Annotated[
+        str, typer.Option(metavar="FILE", help="The key of --listen-cert, if it is in another file.")
+    ] = "",
     path: KeptFile = "",
     ring: Ring = None,
     text: AsText = False,
@@ -172,10 +192,13 @@ def proxy(
     """
     from dissector.cli.live import live as run
     from dissector.cli.options import parse_filter
-    from dissector.cli.proxy import proxy_settings, upstream_tls
+    from dissector.cli.proxy import SHOW_CA, listen_tls, proxy_settings, show_ca, upstream_tls
 
+    if brokers == [SHOW_CA]:
+        return show_ca()
     speaks_tls = upstream_tls(ca, certificate, key, server_name, tls=tls, insecure=insecure)
-    settings = proxy_settings(brokers, listen, advertise, speaks_tls, path, ring or [])
+    listens = listen_tls(listen_certificate, listen_key, tls=tls_to_clients)
+    settings = proxy_settings(brokers, listen, advertise, speaks_tls, listens, path, ring or [])
     printing = _printing(form, fields, csv, text or any(each is not None for each in (limit, filter)))
     return run(
         settings, printing, duration, limit, parse_filter(filter, options=options), options, shows_processes=False

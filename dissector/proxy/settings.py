@@ -8,6 +8,8 @@ from dissector.capture.live.settings import RingSettings, next_path
 from dissector.proxy.broker_address import BrokerAddress
 
 LOOPBACK: Final = "127.0.0.1"
+ANY_ADDRESSES: Final = ("0.0.0.0", "::")
+"""Listening on these takes connections to all of a machine's addresses."""
 FIRST_PORT: Final = 19092
 """The first port to listen on, if none is chosen; the first one that is free from here on is taken."""
 
@@ -27,6 +29,14 @@ class UpstreamTls:
 
 
 @dataclass(frozen=True, slots=True)
+class ListenTls:
+    """How to speak TLS to clients: with a certificate of the user's, PEM, or with one that the local CA signs."""
+
+    certificate: str = ""
+    key: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class ProxySettings:
     """Settings of one run of a proxy."""
 
@@ -41,6 +51,7 @@ class ProxySettings:
     advertise: str = ""
     """The host that clients are told; by default the one that is listened on."""
     tls: UpstreamTls | None = None
+    listen_tls: ListenTls | None = None
     path: str = ""
     ring: RingSettings | None = None
 
@@ -54,8 +65,9 @@ class ProxySettings:
         values = json.loads(text)
         ring = values["ring"] and RingSettings(**values["ring"])
         tls = values["tls"] and UpstreamTls(**values["tls"])
+        listen_tls = values["listen_tls"] and ListenTls(**values["listen_tls"])
         brokers = tuple(BrokerAddress(*each) for each in values["brokers"])
-        return cls(**(values | {"brokers": brokers, "ring": ring, "tls": tls}))
+        return cls(**(values | {"brokers": brokers, "ring": ring, "tls": tls, "listen_tls": listen_tls}))
 
     def for_next_capture(self) -> Self:
         """Return settings for the next run, to a new file. Files of a ring have new names anyway."""
