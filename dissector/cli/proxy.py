@@ -11,8 +11,7 @@ from dissector.capture.errors import CaptureError
 from dissector.capture.live import RingSettings
 from dissector.cli.errors import UsageError
 from dissector.core.text import clean
-from dissector.proxy import AddressError, BrokerAddress, ListenTls, ProxySettings, UpstreamTls
-from dissector.proxy.settings import ANY_ADDRESSES, LOOPBACK
+from dissector.proxy import AddressError, ListenTls, ProxySettings, UpstreamTls
 
 SHOW_CA: Final = "ca"
 """What stands in place of brokers to show the local CA; a broker of that name is ``ca:9092``."""
@@ -30,24 +29,15 @@ def proxy_settings(
     ring: list[str],
 ) -> ProxySettings:
     """Return the settings of a proxy from options. Raises `UsageError`, and `CaptureError` of a ring."""
-    try:
-        parts = [part for each in brokers for part in each.split(",") if part]
-        addresses = tuple(dict.fromkeys(map(BrokerAddress.parse, parts)))
-        host, port = _listen_address(listen)
-    except AddressError as error:
-        raise UsageError(str(error)) from None
-    if not addresses:
-        raise UsageError("the address of a broker is missing: kdissect proxy broker.example:9092")
     if ring and not path:
         raise UsageError("-b needs -w: the name of the ring buffer's files")
     if path == "-":
         raise UsageError("-w needs a file: rows go to standard output")
-    if advertise and (":" in advertise or "/" in advertise):
-        raise UsageError(f"--advertise {advertise}: a host name or an IPv4 address is expected, without a port")
-    if host in ANY_ADDRESSES and not advertise:
-        raise UsageError(f"--listen {listen} needs --advertise HOST: the name by which clients reach this machine")
     files = RingSettings.parse(ring) if ring else None
-    return ProxySettings(addresses, host, port, advertise, tls, listen_tls, path, files)
+    try:
+        return ProxySettings.of(brokers, listen, advertise, tls=tls, listen_tls=listen_tls, path=path, ring=files)
+    except AddressError as error:
+        raise UsageError(str(error)) from None
 
 
 def upstream_tls(
@@ -122,13 +112,3 @@ def _warn(words: str) -> None:
 
 def _absolute(file: str) -> str:
     return str(Path(file).absolute()) if file else ""
-
-
-def _listen_address(text: str) -> tuple[str, int]:
-    """Parse ``[HOST:]PORT``; nothing is loopback and any port."""
-    if not text:
-        return LOOPBACK, 0
-    if text.isascii() and text.isdigit():
-        text = f"{LOOPBACK}:{text}"
-    found = BrokerAddress.parse(text, port=None)
-    return found.host, found.port

@@ -140,7 +140,7 @@ def proxy(
         typer.Option(
             metavar="[HOST:]PORT",
             help="Listen on this port for the first broker, and on those above it for the others; by default on "
-            "127.0.0.1, from 19092 on.",
+            "127.0.0.1, from 19092 on. Port 0: ports that the system chooses.",
         ),
     ] = "",
     advertise: Annotated[

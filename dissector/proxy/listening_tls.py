@@ -11,8 +11,9 @@ from collections.abc import Callable
 from typing import Final
 
 from dissector.core.text import clean
+from dissector.proxy.broker_address import LOOPBACK
 from dissector.proxy.local_ca import load_made_certificate, local_ca
-from dissector.proxy.settings import ANY_ADDRESSES, LOOPBACK, ProxySettings
+from dissector.proxy.settings import ANY_ADDRESSES, ProxySettings
 from dissector.proxy.upstream import TlsError, load_certificate
 
 HANDSHAKE_SECONDS: Final = 30

@@ -88,14 +88,12 @@ class ProxyRun:
         loop = asyncio.get_running_loop()
         made = loop.create_server(lambda: self._accept(listener), sock=listener.socket)
         self._servers.append(loop.create_task(made))
-        send_event(events.LISTENING, address=self.nodes.address(listener), broker=str(listener.broker))
-        how = " with TLS" if self.listening_tls is not None else ""
-        what = f"listening on {self.nodes.address(listener)}{how} for {listener.broker}"
-        if self._is_started:
-            _say(what)
-            return
-        trust = self.listening_tls.trust if self.listening_tls is not None else ""
-        _say(f"{what}; point bootstrap.servers there{f', and trust {trust} (kdissect proxy ca)' if trust else ''}")
+        address = self.nodes.address(listener)
+        words = f"listening on {address}{' with TLS' * (self.listening_tls is not None)} for {listener.broker}"
+        if not self._is_started:
+            trust = self.listening_tls.trust if self.listening_tls is not None else ""
+            words += "; point bootstrap.servers there" + (f", and trust {trust} (kdissect proxy ca)" if trust else "")
+        send_event(events.LISTENING, address=address, broker=str(listener.broker), words=words)
 
     def _accept(self, listener: Listener) -> asyncio.Protocol:
         """Return what takes a new connection of a client."""

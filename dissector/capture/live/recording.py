@@ -47,7 +47,8 @@ class Recording:
         self.listening: list[tuple[str, str]] = []
         """Of a proxy, the addresses that clients are told, in the order in which they were opened, each with the
         broker's."""
-        self._messages: queue.SimpleQueue[str] = queue.SimpleQueue()
+        self._messages: queue.SimpleQueue[tuple[str, str]] = queue.SimpleQueue()
+        """Lines, each with the event that it came with."""
         self.failure = ""
         """Why it ended by itself; empty if it did not."""
         self.has_priority = False
@@ -125,10 +126,13 @@ class Recording:
         """Wait until everything is written."""
         self._ended.wait(END_SECONDS)
 
-    def messages(self) -> Iterator[str]:
-        """Yield the messages for the user since the last call."""
+    def messages(self, *, listening: bool = True) -> Iterator[str]:
+        """Yield the messages for the user since the last call; with those that say where a proxy listens, or
+        without."""
         while not self._messages.empty():
-            yield self._messages.get()
+            event, words = self._messages.get()
+            if listening or event != events.LISTENING:
+                yield words
 
     def next_path(self) -> str | None:
         """Wait for the next file; return a path to it that works even if it was renamed or removed, or None if there
@@ -181,9 +185,10 @@ class Recording:
                 self._started.set()
             case events.LISTENING:
                 self.listening.append((str(event["address"]), str(event["broker"])))
+                self._messages.put((events.LISTENING, str(event["words"])))
             case events.STATISTICS:
                 self.captured, self.dropped = int(str(event["captured"])), int(str(event["dropped"]))
             case events.NOTE:
-                self._messages.put(str(event["words"]))
+                self._messages.put((events.NOTE, str(event["words"])))
             case events.FAILED:
                 self.failure = str(event["words"])
