@@ -29,6 +29,9 @@ Ring = Annotated[
 AsText = Annotated[bool, typer.Option("--text", help="Print rows even on a terminal.")]
 RowFormat = Annotated[Format | None, typer.Option("--format", "-f", help="Output format of the rows.")]
 LiveFilter = Annotated[str | None, typer.Option("-Y", "--filter", metavar="FILTER", help="Print only matching rows.")]
+Metrics = Annotated[
+    str, typer.Option(metavar="[HOST:]PORT", help="Serve metrics for Prometheus on this port, by default of 127.0.0.1.")
+]
 Duration = Annotated[float | None, typer.Option(min=0.1, metavar="SECONDS", help="Stop after this many seconds.")]
 
 
@@ -39,6 +42,7 @@ Duration = Annotated[float | None, typer.Option(min=0.1, metavar="SECONDS", help
         {
             "loopback, any port, on the screen": "sudo kdissect live",
             "all interfaces, two ports, as JSON": "sudo kdissect live -i any -p 9092 -p 9093 --format json",
+            "metrics for Prometheus": "sudo kdissect live --text --metrics 9404 > rows.txt",
         }
     ),
 )
@@ -81,6 +85,7 @@ def live(
     fields: Fields = None,
     filter: LiveFilter = None,
     duration: Duration = None,
+    metrics: Metrics = "",
     limit: Limit = None,
     csv: CsvOptions,
     options: Annotated[CaptureOptions, "decode_as", "show_secrets", "keylog", "resolve", "schemas"],
@@ -99,8 +104,9 @@ def live(
     settings = capture_settings(interface, port or [], expression, path, ring or [], promiscuous=promiscuous)
     printing = _printing(form, fields, csv, text or any(each is not None for each in (limit, filter)))
     return run(
-        settings, printing, duration, limit, parse_filter(filter, options=options), options, shows_processes=processes
-    )
+        settings, printing, duration, limit, parse_filter(filter, options=options), options, metrics=metrics,
+        shows_processes=processes,
+    )  # fmt: skip
 
 
 def _printing(form: Format | None, fields: str | None, csv: CsvOptions, is_asked: bool) -> "RowRenderer | None":
@@ -122,6 +128,7 @@ def _printing(form: Format | None, fields: str | None, csv: CsvOptions, is_asked
             "brokers with TLS, clients without": "kdissect proxy broker.example:9093 --tls --ca ca.pem",
             "clients with TLS, too": "kdissect proxy broker.example:9093 --tls --listen-tls",
             "what those clients must trust": "kdissect proxy ca",
+            "metrics for Prometheus, on the screen": "kdissect proxy broker.example:9092 --metrics 9404",
         }
     ),
 )
@@ -181,6 +188,7 @@ def proxy(
     fields: Fields = None,
     filter: LiveFilter = None,
     duration: Duration = None,
+    metrics: Metrics = "",
     limit: Limit = None,
     csv: CsvOptions,
     options: Annotated[CaptureOptions, "show_secrets", "resolve", "schemas"],
@@ -201,8 +209,9 @@ def proxy(
     settings = proxy_settings(brokers, listen, advertise, speaks_tls, listens, path, ring or [])
     printing = _printing(form, fields, csv, text or any(each is not None for each in (limit, filter)))
     return run(
-        settings, printing, duration, limit, parse_filter(filter, options=options), options, shows_processes=False
-    )
+        settings, printing, duration, limit, parse_filter(filter, options=options), options, metrics=metrics,
+        shows_processes=False,
+    )  # fmt: skip
 
 
 @command(

@@ -126,6 +126,10 @@ class Recording:
         """Wait until everything is written."""
         self._ended.wait(END_SECONDS)
 
+    def tell(self, words: str) -> None:
+        """Put a line for the user among the messages. Any thread may call it."""
+        self._messages.put((events.NOTE, words))
+
     def messages(self, *, listening: bool = True) -> Iterator[str]:
         """Yield the messages for the user since the last call; with those that say where a proxy listens, or
         without."""
