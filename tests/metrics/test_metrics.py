@@ -6,6 +6,7 @@ import re
 import select
 import signal
 import socket
+import struct
 import subprocess
 import sys
 import time
@@ -21,8 +22,8 @@ from dissector.cli import metering
 from dissector.cli.errors import UsageError
 from tests.capture.live.loopback import broker, talk
 from tests.conftest import PCAPS
-from tests.frames import request
-from tests.probe.servers import frame
+from tests.frames import request, response
+from tests.probe.servers import frame, serving
 from tests.proxy.proxies import proxy
 
 pytest.importorskip("prometheus_client", reason="NOT TESTED with prometheus_client: it is not installed")
@@ -144,6 +145,24 @@ def test_memory_stays_bounded_for_many_labels(tmp_path: Path) -> None:
                 assert [each for each in said if "by client" in each] == said
                 sizes.append(len(samples))
     assert sizes[0] == sizes[1]
+
+
+def test_errors_that_kafka_does_not_have_are_bounded(tmp_path: Path) -> None:
+    def answer(connection: socket.socket) -> None:
+        for number in range(300):
+            frame(connection)
+            connection.sendall(response(number, struct.pack(">h", 1_000 + number)))  # Heartbeat v0
+
+    with serving(answer) as address, proxy(tmp_path, address, port=0) as between:
+        with socket.create_connection(between.address, 10) as client:
+            for number in range(300):
+                client.sendall(request(number, api_key=12, version=0, body=b"\0\1g\0\0\0\0\0\1m"))
+                frame(client)
+        between.stop()
+        with counted(between.path) as (samples, _, _):
+            assert total(samples, "kdissect_errors_total") == 300
+            assert total(samples, "kdissect_errors_total", error=OTHER) == 100
+            assert total(samples, "kdissect_group_errors_total", group="g", api="Heartbeat") == 300
 
 
 def test_labels_that_are_hostile_are_text(tmp_path: Path) -> None:
