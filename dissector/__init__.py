@@ -9,6 +9,8 @@
 The names below are the only ones that other programs may rely on.
 """
 
+import sys
+from types import ModuleType
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
@@ -17,7 +19,7 @@ if TYPE_CHECKING:
     from dissector.api.capture import Capture, Connection
     from dissector.api.comparing import Diff, diff
     from dissector.api.exchange import Exchange, Packet
-    from dissector.api.live_traffic import Live, live
+    from dissector.api.live_traffic import Live, live, proxy
     from dissector.api.messages import decode_request, decode_response, encode, encode_request, encode_response
     from dissector.api.opening import open  # noqa: A004  # the promised name
     from dissector.api.records import Record
@@ -29,7 +31,7 @@ if TYPE_CHECKING:
     from dissector.protocol import primitives
     from dissector.protocol.tree import Node as Field
     from dissector.protocol.wire import EncodeError, WireError
-    from dissector.pytest_plugin import KafkaCapture
+    from dissector.pytest_plugin import KafkaCapture, KafkaProxy
     from dissector.pytest_plugin.wire import Wire
 
     __version__: str
@@ -46,6 +48,7 @@ __all__ = [
     "FilterError",
     "Finding",
     "KafkaCapture",
+    "KafkaProxy",
     "Live",
     "Message",
     "Packet",
@@ -64,16 +67,17 @@ __all__ = [
     "live",
     "open",
     "primitives",
+    "proxy",
     "table_views",
 ]
 
 _HOMES: Final = {
     "api.capture": ("Capture", "Connection"), "api.comparing": ("Diff", "diff"), "api.exchange": ("Exchange", "Packet"),
-    "api.live_traffic": ("Live", "live"), "api.opening": ("open",), "api.records": ("Record",),
+    "api.live_traffic": ("Live", "live", "proxy"), "api.opening": ("open",), "api.records": ("Record",),
     "api.messages": ("decode_request", "decode_response", "encode", "encode_request", "encode_response"),
     "api.tables": ("table_views",), "capture.errors": ("CaptureError",), "core.finding": ("Finding", "Severity"),
     "analysis.conformance": ("CheckResult",), "analysis.outcomes": ("RuleOutcome",),
-    "pytest_plugin": ("KafkaCapture",), "pytest_plugin.wire": ("Wire",),
+    "pytest_plugin": ("KafkaCapture", "KafkaProxy"), "pytest_plugin.wire": ("Wire",),
     "filter.errors": ("FilterError",), "protocol.wire": ("EncodeError", "WireError"),
     "exchange.model": ("Message",), "protocol.tree": ("Field",),
 }  # fmt: skip
@@ -93,3 +97,19 @@ def __getattr__(name: str) -> object:
         if name in names:
             return getattr(import_module(f"dissector.{home}"), _OWN_NAMES.get(name, name))
     raise AttributeError(f"module 'dissector' has no attribute {name!r}")
+
+
+class _Package(ModuleType):
+    """This package, in which `proxy` is the function, also after the package `dissector.proxy` was imported: importing
+    that would put it in the place of the name."""
+
+    @property
+    def proxy(self) -> object:
+        return __getattr__("proxy")
+
+    @proxy.setter
+    def proxy(self, module: ModuleType) -> None:
+        """The package is found by `sys.modules`."""
+
+
+sys.modules[__name__].__class__ = _Package

@@ -3,21 +3,23 @@
 import asyncio
 from collections.abc import AsyncIterator, Iterable, Iterator
 from os import PathLike, fspath
+from pathlib import Path
 from types import TracebackType
 from typing import Final, Self
 
 from dissector.api.exchange import Exchange, Packet
-from dissector.capture.live import LOOPBACK, CaptureSettings, Recording, recording_source
+from dissector.capture.live import LOOPBACK, CaptureSettings, Recording, RecordingSettings, recording_source
 from dissector.capture_session import Capture as Session
 from dissector.capture_session.process_watch import ProcessWatch
 from dissector.filter import Filter, parse
+from dissector.proxy import ListenTls, ProxySettings, UpstreamTls
 
 KAFKA_PORT: Final = 9092
 
 
 class Live:
-    """Exchanges as they happen, each once it is complete: what `dissector.live` returns. It is iterated once, by
-    ``for`` or ``async for``, and ends with its context, `stop`, or the time that it was given.
+    """Exchanges as they happen, each once it is complete: what `dissector.live` and `dissector.proxy` return. It is
+    iterated once, by ``for`` or ``async for``, and ends with its context, `stop`, or the time that it was given.
 
     >>> import asyncio
     >>> async def count():
@@ -28,11 +30,12 @@ class Live:
     """
 
     def __init__(
-        self, settings: CaptureSettings, filter: Filter | None, *, key_logs: list[str], show_secrets: bool,
+        self, settings: RecordingSettings, filter: Filter | None, *, key_logs: list[str], show_secrets: bool,
         processes: bool,
     ) -> None:  # fmt: skip
         self._filter = filter
         self._recording = Recording(settings)
+        self._bootstrap = ",".join(address for address, _ in self._recording.listening)
         self._session = Session(
             [recording_source(self._recording)], ports=frozenset(settings.ports), key_logs=key_logs,
             show_secrets=show_secrets,
@@ -67,6 +70,17 @@ class Live:
     def dropped(self) -> int:
         """Packets that the kernel dropped, as last reported."""
         return self._recording.dropped
+
+    @property
+    def bootstrap(self) -> str:
+        """Of a proxy, what clients have as ``bootstrap.servers``. Raises `ValueError` of a capture of packets."""
+        if not self._bootstrap:
+            raise ValueError("this captures packets: clients connect to their brokers; dissector.proxy listens")
+        return self._bootstrap
+
+    def messages(self) -> list[str]:
+        """What there is to say since the last call, in lines: a broker that is not reached, packets that were lost."""
+        return [*self._recording.messages(listening=False)]
 
     def __iter__(self) -> Iterator[Exchange]:
         return (exchange for some in self._steps() for exchange in some)
@@ -122,6 +136,81 @@ def live(
     if seconds is not None:
         made._recording.stop_after(seconds)
     return made
+
+
+def proxy(
+    brokers: str | Iterable[str],
+    *,
+    listen: str | int = "",
+    advertise: str = "",
+    tls: bool = False,
+    ca: str | PathLike[str] = "",
+    cert: str | PathLike[str] = "",
+    key: str | PathLike[str] = "",
+    server_name: str = "",
+    insecure: bool = False,
+    listen_tls: bool = False,
+    listen_cert: str | PathLike[str] = "",
+    listen_key: str | PathLike[str] = "",
+    filter: str | None = None,
+    seconds: float | None = None,
+    path: str | PathLike[str] = "",
+    show_secrets: bool = False,
+) -> Live:
+    """Stand between clients and brokers, and yield the exchanges as they complete. It needs no special rights.
+
+    Clients connect to `Live.bootstrap`. All the parameters are as the options of ``kdissect proxy``: `brokers` are
+    ``HOST:PORT``, `listen` is ``[HOST:]PORT`` (0 for any port), `tls` is towards brokers and `listen_tls` towards
+    clients, and a file of either asks for it. With a `path` what passes is kept in that file, as packets. Raises
+    `FilterError`, `ValueError` for an address that is none, and `CaptureError` if it can't listen or a file can't be
+    used.
+
+    >>> with dissector.proxy("localhost:9092", listen=0, seconds=0.1) as traffic:
+    ...     assert traffic.bootstrap.startswith("127.0.0.1:")
+    ...     for exchange in traffic:
+    ...         print(exchange.client_id, exchange["topic"])
+    """
+    settings = proxy_settings(
+        brokers, listen=listen, advertise=advertise, tls=tls, ca=ca, cert=cert, key=key, server_name=server_name,
+        insecure=insecure, listen_tls=listen_tls, listen_cert=listen_cert, listen_key=listen_key, path=path,
+    )  # fmt: skip
+    parsed = None if filter is None else parse(filter)
+    made = Live(settings, parsed, key_logs=[], show_secrets=show_secrets, processes=False)
+    if seconds is not None:
+        made._recording.stop_after(seconds)
+    return made
+
+
+def proxy_settings(
+    brokers: str | Iterable[str],
+    *,
+    listen: str | int,
+    advertise: str = "",
+    tls: bool = False,
+    ca: str | PathLike[str] = "",
+    cert: str | PathLike[str] = "",
+    key: str | PathLike[str] = "",
+    server_name: str = "",
+    insecure: bool = False,
+    listen_tls: bool = False,
+    listen_cert: str | PathLike[str] = "",
+    listen_key: str | PathLike[str] = "",
+    path: str | PathLike[str],
+) -> ProxySettings:
+    """Return the settings of `proxy`. Raises `AddressError`, a `ValueError`."""
+    to_brokers = UpstreamTls(_whole(ca), _whole(cert), _whole(key), server_name, insecure)
+    to_clients = ListenTls(_whole(listen_cert), _whole(listen_key))
+    return ProxySettings.of(
+        (brokers,) if isinstance(brokers, str) else brokers, str(listen), advertise,
+        tls=to_brokers if tls or to_brokers != UpstreamTls() else None,
+        listen_tls=to_clients if listen_tls or to_clients != ListenTls() else None,
+        path=fspath(path),
+    )  # fmt: skip
+
+
+def _whole(path: str | PathLike[str]) -> str:
+    """Return the whole path of a file; empty for none."""
+    return str(Path(path).absolute()) if fspath(path) else ""
 
 
 def _no_packets(row: int) -> list[Packet]:

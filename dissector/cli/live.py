@@ -30,6 +30,7 @@ from dissector.capture.live.recorder_process import start_recorder
 from dissector.capture_session import Capture
 from dissector.capture_session.process_watch import ProcessWatch
 from dissector.cli.errors import UsageError, is_output_closed, print_error
+from dissector.cli.metering import metering
 from dissector.cli.options import CaptureOptions
 from dissector.cli.render.printing import RowRenderer
 from dissector.cli.show import follow, print_problems
@@ -74,6 +75,7 @@ def live(
     row_filter: "Filter | None",
     options: CaptureOptions,
     *,
+    metrics: str = "",
     shows_processes: bool = True,
     at_end: Callable[[Sequence[Recording]], int] = lambda _: 0,
 ) -> int:
@@ -83,6 +85,7 @@ def live(
     for key_log in options.key_logs:
         keep_open(key_log)
     opener = options.chosen_opener  # it reads schemas
+    meter = metering(metrics) if metrics else None
     first, holder = _start(settings)
     if holder is not None and holder.warning:
         print_error(holder.warning)
@@ -91,6 +94,8 @@ def live(
     with ExitStack() as stack:
         if holder is not None:
             stack.enter_context(holder)
+        if meter is not None:
+            stack.enter_context(meter)
 
         def begin(settings: RecordingSettings) -> tuple[Capture, Recording, RecordingSettings]:
             process = processes.pop() if processes else holder.start_recorder() if holder is not None else None
@@ -113,6 +118,8 @@ def live(
             )
             if shows_processes:
                 stack.enter_context(ProcessWatch(capture, recording.comment, find))
+            if meter is not None:
+                stack.enter_context(meter.of(capture, recording))
             captures.append((capture, recording))
             return capture, recording, settings
 

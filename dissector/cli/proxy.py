@@ -1,42 +1,46 @@
 """`kdissect proxy`: the options of a proxy as its settings. What it does with what it sees is `cli/live.py`'s."""
 
 import os
+import shlex
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
+from dissector.capture.errors import CaptureError
 from dissector.capture.live import RingSettings
 from dissector.cli.errors import UsageError
-from dissector.proxy import AddressError, BrokerAddress, ProxySettings, UpstreamTls
-from dissector.proxy.settings import LOOPBACK
+from dissector.core.text import clean
+from dissector.proxy import AddressError, ListenTls, ProxySettings, UpstreamTls
 
+SHOW_CA: Final = "ca"
+"""What stands in place of brokers to show the local CA; a broker of that name is ``ca:9092``."""
 _RED: Final = "\x1b[1;31m"
 _PLAIN: Final = "\x1b[0m"
 
 
 def proxy_settings(
-    brokers: list[str], listen: str, advertise: str, tls: UpstreamTls | None, path: str, ring: list[str],
+    brokers: list[str],
+    listen: str,
+    advertise: str,
+    tls: UpstreamTls | None,
+    listen_tls: ListenTls | None,
+    path: str,
+    ring: list[str],
     faults: tuple[tuple[str, str], ...] = (),
-) -> ProxySettings:  # fmt: skip
+) -> ProxySettings:
     """Return the settings of a proxy from options. Raises `UsageError`, and `CaptureError` of a ring."""
-    try:
-        parts = [part for each in brokers for part in each.split(",") if part]
-        addresses = tuple(dict.fromkeys(map(BrokerAddress.parse, parts)))
-        host, port = _listen_address(listen)
-    except AddressError as error:
-        raise UsageError(str(error)) from None
-    if not addresses:
-        raise UsageError("the address of a broker is missing: kdissect proxy broker.example:9092")
     if ring and not path:
         raise UsageError("-b needs -w: the name of the ring buffer's files")
     if path == "-":
         raise UsageError("-w needs a file: rows go to standard output")
-    if advertise and (":" in advertise or "/" in advertise):
-        raise UsageError(f"--advertise {advertise}: a host name or an IPv4 address is expected, without a port")
-    if host in ("0.0.0.0", "::") and not advertise:
-        raise UsageError(f"--listen {listen} needs --advertise HOST: the name by which clients reach this machine")
     files = RingSettings.parse(ring) if ring else None
-    return ProxySettings(addresses, host, port, advertise, tls, path, files, faults)
+    try:
+        return ProxySettings.of(
+            brokers, listen, advertise, tls=tls, listen_tls=listen_tls, path=path, ring=files, faults=faults
+        )
+    except AddressError as error:
+        raise UsageError(str(error)) from None
 
 
 def upstream_tls(
@@ -48,15 +52,60 @@ def upstream_tls(
         if named := next((name for name, value in given.items() if value), None):
             raise UsageError(f"{named} needs --tls: to speak TLS to the brokers")
         return None
-    for name, file in (("--ca", ca), ("--cert", certificate), ("--key", key)):
-        if file and not os.access(file, os.R_OK):
-            reason = "can't be read" if Path(file).exists() else "no such file"
-            raise UsageError(f"{name} {file}: {reason}")
+    _require_files({"--ca": ca, "--cert": certificate, "--key": key})
     if key and not certificate:
         raise UsageError("--key needs --cert: the certificate of the key")
     if insecure:
         _warn("--insecure: any certificate of a broker is taken, so whoever answers can read everything")
     return UpstreamTls(_absolute(ca), _absolute(certificate), _absolute(key), server_name, insecure)
+
+
+def listen_tls(certificate: str, key: str, *, tls: bool) -> ListenTls | None:
+    """Return how to speak TLS to clients; None without `--listen-tls`. Raises `UsageError`."""
+    files = {"--listen-cert": certificate, "--listen-key": key}
+    if not tls:
+        if named := next((name for name, value in files.items() if value), None):
+            raise UsageError(f"{named} needs --listen-tls: to speak TLS to clients")
+        return None
+    _require_files(files)
+    if key and not certificate:
+        raise UsageError("--listen-key needs --listen-cert: the certificate of the key")
+    return ListenTls(_absolute(certificate), _absolute(key))
+
+
+def show_ca() -> int:
+    """Print what clients must trust, and how each kind of client is told so; make the local CA if there is none."""
+    from dissector.proxy.local_ca import ALIAS, PASSWORD, local_ca
+    from dissector.proxy.upstream import TlsError
+
+    try:
+        ca = local_ca()
+    except TlsError as error:
+        raise CaptureError(str(error)) from None
+    pem, jks = clean(str(ca.pem)), clean(str(ca.pem.with_name("ca.jks")))
+    import_jks = (
+        f"keytool -importcert -noprompt -alias {ALIAS} -file {shlex.quote(pem)} -keystore {shlex.quote(jks)} "
+        f"-storetype JKS -storepass {PASSWORD}"
+    )
+    rows = {
+        "PEM": pem,
+        "PKCS#12": f"{clean(str(ca.pkcs12))} (password {PASSWORD})",
+        "JKS": import_jks,
+        "valid until": f"{ca.valid_until:%Y-%m-%d}",
+        "Java": f"ssl.truststore.type=PEM ssl.truststore.location={pem}",
+        "librdkafka": f"ssl.ca.location={pem}",
+    }
+    for name, value in rows.items():
+        print(f"{name:<12} {value}")
+    return 0
+
+
+def _require_files(files: Mapping[str, str]) -> None:
+    """Raise `UsageError` if a file that an option names can't be read."""
+    for name, file in files.items():
+        if file and not os.access(file, os.R_OK):
+            reason = "can't be read" if Path(file).exists() else "no such file"
+            raise UsageError(f"{name} {file}: {reason}")
 
 
 def _warn(words: str) -> None:
@@ -66,13 +115,3 @@ def _warn(words: str) -> None:
 
 def _absolute(file: str) -> str:
     return str(Path(file).absolute()) if file else ""
-
-
-def _listen_address(text: str) -> tuple[str, int]:
-    """Parse ``[HOST:]PORT``; nothing is loopback and any port."""
-    if not text:
-        return LOOPBACK, 0
-    if text.isascii() and text.isdigit():
-        text = f"{LOOPBACK}:{text}"
-    found = BrokerAddress.parse(text, port=None)
-    return found.host, found.port

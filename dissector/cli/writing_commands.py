@@ -29,6 +29,9 @@ Ring = Annotated[
 AsText = Annotated[bool, typer.Option("--text", help="Print rows even on a terminal.")]
 RowFormat = Annotated[Format | None, typer.Option("--format", "-f", help="Output format of the rows.")]
 LiveFilter = Annotated[str | None, typer.Option("-Y", "--filter", metavar="FILTER", help="Print only matching rows.")]
+Metrics = Annotated[
+    str, typer.Option(metavar="[HOST:]PORT", help="Serve metrics for Prometheus on this port, by default of 127.0.0.1.")
+]
 Duration = Annotated[float | None, typer.Option(min=0.1, metavar="SECONDS", help="Stop after this many seconds.")]
 
 
@@ -39,6 +42,7 @@ Duration = Annotated[float | None, typer.Option(min=0.1, metavar="SECONDS", help
         {
             "loopback, any port, on the screen": "sudo kdissect live",
             "all interfaces, two ports, as JSON": "sudo kdissect live -i any -p 9092 -p 9093 --format json",
+            "metrics for Prometheus": "sudo kdissect live --text --metrics 9404 > rows.txt",
         }
     ),
 )
@@ -81,6 +85,7 @@ def live(
     fields: Fields = None,
     filter: LiveFilter = None,
     duration: Duration = None,
+    metrics: Metrics = "",
     limit: Limit = None,
     csv: CsvOptions,
     options: Annotated[CaptureOptions, "decode_as", "show_secrets", "keylog", "resolve", "schemas"],
@@ -99,8 +104,9 @@ def live(
     settings = capture_settings(interface, port or [], expression, path, ring or [], promiscuous=promiscuous)
     printing = _printing(form, fields, csv, text or any(each is not None for each in (limit, filter)))
     return run(
-        settings, printing, duration, limit, parse_filter(filter, options=options), options, shows_processes=processes
-    )
+        settings, printing, duration, limit, parse_filter(filter, options=options), options, metrics=metrics,
+        shows_processes=processes,
+    )  # fmt: skip
 
 
 def _printing(form: Format | None, fields: str | None, csv: CsvOptions, is_asked: bool) -> "RowRenderer | None":
@@ -122,12 +128,20 @@ def _printing(form: Format | None, fields: str | None, csv: CsvOptions, is_asked
             "brokers with TLS, clients without": "kdissect proxy broker.example:9093 --tls --ca ca.pem",
             "three errors on purpose": "kdissect proxy localhost:9092 --fault "
             "'api == Produce && topic == orders: error NOT_LEADER_OR_FOLLOWER, first 3'",
+            "clients with TLS, too": "kdissect proxy broker.example:9093 --tls --listen-tls",
+            "what those clients must trust": "kdissect proxy ca",
+            "metrics for Prometheus, on the screen": "kdissect proxy broker.example:9092 --metrics 9404",
         }
     ),
 )
 def proxy(
     brokers: Annotated[
-        list[str], typer.Argument(metavar="BROKER…", help="Bootstrap addresses, HOST or HOST:PORT; others are found.")
+        list[str],
+        typer.Argument(
+            metavar="BROKER…",
+            help="Bootstrap addresses, HOST or HOST:PORT; others are found. Or the word ca: show what clients must "
+            "trust with --listen-tls.",
+        ),
     ],
     *,
     listen: Annotated[
@@ -135,7 +149,7 @@ def proxy(
         typer.Option(
             metavar="[HOST:]PORT",
             help="Listen on this port for the first broker, and on those above it for the others; by default on "
-            "127.0.0.1, from 19092 on.",
+            "127.0.0.1, from 19092 on. Port 0: ports that the system chooses.",
         ),
     ] = "",
     advertise: Annotated[
@@ -156,6 +170,19 @@ def proxy(
         str, typer.Option(metavar="NAME", help="Expect this name in the brokers' certificates.")
     ] = "",
     insecure: Annotated[bool, typer.Option("--insecure", help="Take any certificate of a broker.")] = False,
+    tls_to_clients: Annotated[
+        bool,
+        typer.Option(
+            "--listen-tls",
+            help="Speak TLS to clients, with --listen-cert or with a certificate that is made for this run.",
+        ),
+    ] = False,
+    listen_certificate: Annotated[
+        str, typer.Option("--listen-cert", metavar="FILE", help="Show clients this certificate (PEM).")
+    ] = "",
+    listen_key: Annotated[
+        str, typer.Option(metavar="FILE", help="The key of --listen-cert, if it is in another file.")
+    ] = "",
     fault: Annotated[
         list[str] | None,
         typer.Option(
@@ -177,6 +204,7 @@ def proxy(
     fields: Fields = None,
     filter: LiveFilter = None,
     duration: Duration = None,
+    metrics: Metrics = "",
     limit: Limit = None,
     csv: CsvOptions,
     options: Annotated[CaptureOptions, "show_secrets", "resolve", "schemas"],
@@ -189,20 +217,23 @@ def proxy(
     """
     from dissector.cli.live import live as run
     from dissector.cli.options import parse_filter
-    from dissector.cli.proxy import proxy_settings, upstream_tls
+    from dissector.cli.proxy import SHOW_CA, listen_tls, proxy_settings, show_ca, upstream_tls
 
+    if brokers == [SHOW_CA]:
+        return show_ca()
     speaks_tls = upstream_tls(ca, certificate, key, server_name, tls=tls, insecure=insecure)
+    listens = listen_tls(listen_certificate, listen_key, tls=tls_to_clients)
     rules: tuple[tuple[str, str], ...] = ()
     report = None
     if fault or faults or strict:
         from dissector.cli.faults import fault_rules, report_faults
 
         rules, report = fault_rules(fault or [], faults, strict=strict), report_faults(strict=strict)
-    settings = proxy_settings(brokers, listen, advertise, speaks_tls, path, ring or [], rules)
+    settings = proxy_settings(brokers, listen, advertise, speaks_tls, listens, path, ring or [], rules)
     printing = _printing(form, fields, csv, text or any(each is not None for each in (limit, filter)))
     return run(
-        settings, printing, duration, limit, parse_filter(filter, options=options), options, shows_processes=False,
-        at_end=report or (lambda _: 0),
+        settings, printing, duration, limit, parse_filter(filter, options=options), options, metrics=metrics,
+        shows_processes=False, at_end=report or (lambda _: 0),
     )  # fmt: skip
 
 

@@ -52,7 +52,8 @@ class BrokerPorts:
         self._settings = settings
         self._on_listener = on_listener
         self._say = say
-        self._next = settings.port or FIRST_PORT
+        self._next = FIRST_PORT if settings.port is None else settings.port
+        """The next port to try; 0 if the system chooses."""
         self._said: set[str] = set()
         self._by_key: dict[NodeKey, Listener] = {}
         self.listeners: list[Listener] = []
@@ -61,7 +62,7 @@ class BrokerPorts:
         """Listen for the bootstrap addresses. Raises `OSError` if a chosen port is taken."""
         for number, broker in enumerate(self._settings.brokers):
             if not any(broker in each.names for each in self.listeners):
-                self._open(broker, exactly=number == 0 and self._settings.port > 0)
+                self._open(broker, exactly=number == 0 and bool(self._settings.port))
 
     def told(self, found: FoundAddress) -> tuple[str, int] | None:
         """Return the host and port that clients are told in place of a broker's."""
@@ -107,6 +108,8 @@ class BrokerPorts:
     def _open(self, broker: BrokerAddress, *, exactly: bool) -> Listener:
         """Listen on the next port that is free. Raises `OSError`."""
         first = self._next
+        if first == 0:
+            return self._add(broker, _bound(self._settings.host, 0))
         for port in range(first, min(first + (1 if exactly else _TRIES), 1 << 16)):
             try:
                 bound = _bound(self._settings.host, port)
@@ -115,11 +118,14 @@ class BrokerPorts:
                     continue
                 raise
             self._next = port + 1
-            listener = Listener(port, broker, bound, names={broker})
-            self.listeners.append(listener)
-            self._on_listener(listener)
-            return listener
+            return self._add(broker, bound)
         raise OSError(errno.EADDRINUSE, f"no port from {first} on is free")
+
+    def _add(self, broker: BrokerAddress, bound: socket.socket) -> Listener:
+        listener = Listener(bound.getsockname()[1], broker, bound, names={broker})
+        self.listeners.append(listener)
+        self._on_listener(listener)
+        return listener
 
 
 def _key(found: FoundAddress) -> NodeKey:

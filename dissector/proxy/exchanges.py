@@ -186,7 +186,10 @@ def _expects_response(data: bytes, at: int, size: int, version: int) -> bool:
 def _stranger(head: bytes) -> str:
     """Return what a client speaks instead of Kafka."""
     if head.startswith(_TLS_HANDSHAKE):
-        return "speaks TLS, and the proxy listens in plain: set security.protocol=PLAINTEXT or SASL_PLAINTEXT there"
+        return (
+            "speaks TLS, and the proxy listens in plain: set security.protocol=PLAINTEXT or SASL_PLAINTEXT there, "
+            "or start the proxy with --listen-tls"
+        )
     if head[:4] in _HTTP:
         return "speaks HTTP, not Kafka"
     return f"does not speak Kafka: it began with {shortened(head[:8].hex(' '))}"

@@ -25,6 +25,7 @@ from dissector.conversation.pcapng import ETHERNET
 from dissector.core.text import os_reason
 from dissector.proxy.broker_ports import BrokerPorts, Listener
 from dissector.proxy.hooks import Hook
+from dissector.proxy.listening_tls import Handshake, ListeningTls
 from dissector.proxy.recording import PacketLog
 from dissector.proxy.relay import Relay
 from dissector.proxy.settings import ProxySettings
@@ -41,18 +42,25 @@ class ProxyRun:
     """One run of the proxy: its listeners, its connections, its file."""
 
     def __init__(
-        self, settings: ProxySettings, log: PacketLog, tls: ssl.SSLContext | None, hook: Hook | None = None,
+        self,
+        settings: ProxySettings,
+        log: PacketLog,
+        tls: ssl.SSLContext | None,
+        hook: Hook | None = None,
+        listening_tls: ListeningTls | None = None,
         fault_counts: Callable[[], Sequence[FaultCount]] = tuple,
-    ) -> None:  # fmt: skip
+    ) -> None:
         self.settings = settings
         self.log = log
         self.tls = tls
         self.hook = hook
+        self.listening_tls = listening_tls
         self._fault_counts = fault_counts
         self._reported: Sequence[FaultCount] = ()
         self.relays: set[Relay] = set()
         self.connections = 0
         self.nodes = BrokerPorts(settings, self._listen, _say)
+        self._handshakes: set[asyncio.Task[None]] = set()
         self._servers: list[asyncio.Task[asyncio.Server]] = []
         self._ended = asyncio.Event()
         self._begun = b""
@@ -83,11 +91,21 @@ class ProxyRun:
     def _listen(self, listener: Listener) -> None:
         """Accept connections from a new listener."""
         loop = asyncio.get_running_loop()
-        made = loop.create_server(lambda: Relay(self, listener).client, sock=listener.socket)
+        made = loop.create_server(lambda: self._accept(listener), sock=listener.socket)
         self._servers.append(loop.create_task(made))
-        send_event(events.LISTENING, address=self.nodes.address(listener), broker=str(listener.broker))
-        what = f"listening on {self.nodes.address(listener)} for {listener.broker}"
-        _say(what if self._is_started else f"{what}; point bootstrap.servers there")
+        address = self.nodes.address(listener)
+        words = f"listening on {address}{' with TLS' * (self.listening_tls is not None)} for {listener.broker}"
+        if not self._is_started:
+            trust = self.listening_tls.trust if self.listening_tls is not None else ""
+            words += "; point bootstrap.servers there" + (f", and trust {trust} (kdissect proxy ca)" if trust else "")
+        send_event(events.LISTENING, address=address, broker=str(listener.broker), words=words)
+
+    def _accept(self, listener: Listener) -> asyncio.Protocol:
+        """Return what takes a new connection of a client."""
+        relay = Relay(self, listener)
+        if self.listening_tls is None:
+            return relay.client
+        return Handshake(self.listening_tls, relay.begin_tls, self.nodes.complain, self._handshakes)
 
     def _read_channel(self) -> None:
         data = os.read(events.CHANNEL, _MOST_LINE)
@@ -115,6 +133,8 @@ class ProxyRun:
     async def _close(self) -> None:
         for task in self._servers:
             (await task).close()
+        for handshake in [*self._handshakes]:
+            handshake.cancel()
         for relay in [*self.relays]:
             relay.close()
         deadline = asyncio.get_running_loop().time() + CLOSING_SECONDS
@@ -136,6 +156,7 @@ def proxy(settings: ProxySettings) -> None:
     """Proxy until standard input ends. Raises `CaptureError`."""
     try:
         tls = tls_context(settings.tls) if settings.tls is not None else None
+        listening_tls = ListeningTls(settings) if settings.listen_tls is not None else None
     except TlsError as error:
         raise CaptureError(str(error)) from None
     name = settings.path or TEMPORARY
@@ -151,13 +172,14 @@ def proxy(settings: ProxySettings) -> None:
         send_event(events.FAILED, words=words)
 
     async def run() -> None:
+        log = PacketLog(writer, failed)
         if not settings.faults:
-            await ProxyRun(settings, PacketLog(writer, failed), tls).run()
+            await ProxyRun(settings, log, tls, listening_tls=listening_tls).run()
             return
         from dissector.proxy.faults import FaultHook, read_rule  # without rules no filter is parsed
 
         hook = FaultHook([read_rule(text, name) for name, text in settings.faults])
-        await ProxyRun(settings, PacketLog(writer, failed), tls, hook, lambda: hook.counts).run()
+        await ProxyRun(settings, log, tls, hook, listening_tls, lambda: hook.counts).run()
 
     asyncio.run(run())
     send_event(events.ENDED)

@@ -116,6 +116,13 @@ class Relay:
         self._connecting: asyncio.Task[None] | None = None
         self._is_over = False
         self._number = 0
+        self._early = b""
+
+    def begin_tls(self, transport: asyncio.Transport, early: bytes) -> None:
+        """The client has connected by TLS, and sent bytes already."""
+        self._early = early
+        transport.set_protocol(self.client)
+        self.client.connection_made(transport)
 
     def begin(self) -> None:
         """The client has connected: connect to the broker."""
@@ -144,6 +151,9 @@ class Relay:
         recorded = self._begin_recording(time_ns, address)
         recorded.accepted(time.time_ns())
         self._make_streams(recorded, broker)
+        if self._early:
+            self.received(self.client, self._early)
+            self._early = b""
         self.client.resume()
 
     def _make_streams(self, recorded: RecordedConnection, broker: BrokerAddress) -> None:

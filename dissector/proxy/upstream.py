@@ -42,12 +42,20 @@ def tls_context(tls: UpstreamTls) -> ssl.SSLContext:
     if tls.insecure:
         context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
     if tls.certificate:
-        try:
-            context.load_cert_chain(tls.certificate, tls.key or None, password=_no_password)
-        except (OSError, ssl.SSLError, ValueError) as error:
-            names = " and --key ".join(clean(each) for each in (tls.certificate, tls.key) if each)
-            raise TlsError(f"--cert {names}: {_reason(error)}") from None
+        load_certificate(context, tls.certificate, tls.key, ("--cert", "--key"))
     return context
+
+
+def load_certificate(context: ssl.SSLContext, certificate: str, key: str, options: tuple[str, str]) -> None:
+    """Give a context a certificate and its key, which may be in the same file; `options` named them. Raises
+    `TlsError`."""
+    try:
+        context.load_cert_chain(certificate, key or None, password=_no_password)
+    except (OSError, ssl.SSLError, ValueError) as error:
+        names = (f"{option} {clean(file)}" for option, file in zip(options, (certificate, key), strict=True) if file)
+        is_no_pem = isinstance(error, ssl.SSLError) and not error.reason  # OpenSSL says no more
+        why = "no certificate with its key, in PEM" if is_no_pem else _reason(error)
+        raise TlsError(f"{' and '.join(names)}: {why}") from None
 
 
 def _no_password() -> str:

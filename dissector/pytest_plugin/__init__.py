@@ -5,6 +5,13 @@
             produce()
         assert wire.one("api == Produce")["acks"] == -1
 
+`kafka_proxy` does the same where packets can't be captured: clients connect to `wire.bootstrap`. It needs no rights.
+
+    def test_the_producer_waits_for_all(kafka_proxy):
+        with kafka_proxy("localhost:9092") as wire:
+            produce(wire.bootstrap)
+        assert wire.one("api == Produce")["acks"] == -1
+
 The report of a test that fails lists the exchanges, marks the one that was looked at last, and names a copy of the
 capture, which is kept beside the report. The capture has everything that was sent, passwords included.
 
@@ -21,7 +28,7 @@ from typing import TYPE_CHECKING, Final
 import pytest
 
 if TYPE_CHECKING:
-    from dissector.pytest_plugin.wire import Wire
+    from dissector.pytest_plugin.wire import Wire, WireSettings
 
 REFUSED: Final = "kafka_capture_refused"
 FOLDER: Final = "kafka_capture_folder"
@@ -29,11 +36,11 @@ LOOPBACK_PORT: Final = 9092
 WIRES: Final = pytest.StashKey["list[Wire]"]()
 """The captures of a test that its report has not shown."""
 
-__all__ = ["KafkaCapture", "kafka_capture"]
+__all__ = ["KafkaCapture", "KafkaProxy", "kafka_capture", "kafka_proxy"]
 
 
-class KafkaCapture:
-    """The type of the fixture `kafka_capture`: called, it gives captures of a test."""
+class _Wires:
+    """The captures of a test, whichever way they are made."""
 
     def __init__(self, request: pytest.FixtureRequest, folder: Path) -> None:
         """Captures go to files in a folder. Raises `pytest.UsageError` for a wrong setting."""
@@ -46,22 +53,12 @@ class KafkaCapture:
         self._made: list[Wire] = []
         self._shown = request.node.stash.setdefault(WIRES, [])
 
-    def __call__(
-        self,
-        port: int | Iterable[int] = LOOPBACK_PORT,
-        *,
-        interface: str = "lo",
-        keylog: str | PathLike[str] | Iterable[str | PathLike[str]] = (),
-        show_secrets: bool = False,
-    ) -> "Wire":
-        """Return a capture of one port, or some, to be used in a ``with`` statement. `keylog` names files with TLS
-        secrets; passwords, tokens and keys are masked unless `show_secrets`."""
-        from dissector.pytest_plugin.wire import Wire, WireSettings
+    def _path(self, kind: str) -> str:
+        return str(self._folder / f"{kind}-{len(self._made) + 1}.pcapng")
 
-        ports = (port,) if isinstance(port, int) else tuple(port)
-        key_logs = (keylog,) if isinstance(keylog, str | PathLike) else tuple(keylog)
-        path = self._folder / f"kafka-{len(self._made) + 1}.pcapng"
-        settings = WireSettings(path, ports, interface, key_logs, show_secrets)
+    def _wire(self, settings: "WireSettings") -> "Wire":
+        from dissector.pytest_plugin.wire import Wire
+
         wire = Wire(settings, skips=self._skips, saves_baselines=self._saves_baselines)
         self._made.append(wire)
         self._shown.append(wire)
@@ -72,12 +69,71 @@ class KafkaCapture:
             wire.close()
 
 
+class KafkaCapture(_Wires):
+    """The type of the fixture `kafka_capture`: called, it gives captures of a test."""
+
+    def __call__(
+        self,
+        port: int | Iterable[int] = LOOPBACK_PORT,
+        *,
+        interface: str = "lo",
+        keylog: str | PathLike[str] | Iterable[str | PathLike[str]] = (),
+        show_secrets: bool = False,
+    ) -> "Wire":
+        """Return a capture of one port, or some, to be used in a ``with`` statement. `keylog` names files with TLS
+        secrets; passwords, tokens and keys are masked unless `show_secrets`."""
+        from dissector.capture.live.settings import CaptureSettings
+        from dissector.pytest_plugin.wire import WireSettings
+
+        ports = (port,) if isinstance(port, int) else tuple(port)
+        key_logs = (keylog,) if isinstance(keylog, str | PathLike) else tuple(keylog)
+        recording = CaptureSettings(interface, ports, "", promiscuous=False, path=self._path("kafka"))
+        words = f"port {', '.join(map(str, ports))}"
+        return self._wire(WireSettings("kafka_capture", recording, words, key_logs, show_secrets))
+
+
+class KafkaProxy(_Wires):
+    """The type of the fixture `kafka_proxy`: called, it gives proxies of a test."""
+
+    def __call__(
+        self,
+        brokers: str | Iterable[str],
+        *,
+        listen: str | int = 0,
+        advertise: str = "",
+        tls: bool = False,
+        ca: str | PathLike[str] = "",
+        cert: str | PathLike[str] = "",
+        key: str | PathLike[str] = "",
+        server_name: str = "",
+        insecure: bool = False,
+        listen_tls: bool = False,
+        listen_cert: str | PathLike[str] = "",
+        listen_key: str | PathLike[str] = "",
+        show_secrets: bool = False,
+    ) -> "Wire":
+        """Return a proxy for these brokers, to be used in a ``with`` statement; clients connect to its `bootstrap`. It
+        listens on a port that the system chooses, so that tests may run at the same time. The other parameters are
+        those of `dissector.proxy`. Raises `ValueError` for an address that is none."""
+        from dissector.api.live_traffic import proxy_settings
+        from dissector.pytest_plugin.wire import WireSettings
+
+        recording = proxy_settings(
+            brokers, listen=listen, advertise=advertise, tls=tls, ca=ca, cert=cert, key=key, server_name=server_name,
+            insecure=insecure, listen_tls=listen_tls, listen_cert=listen_cert, listen_key=listen_key,
+            path=self._path("proxied"),
+        )  # fmt: skip
+        return self._wire(WireSettings("kafka_proxy", recording, f"the {recording.title}", (), show_secrets))
+
+
 def pytest_addoption(parser: pytest.Parser) -> None:
     """Add the settings."""
     parser.getgroup("kafka").addoption(
         "--save-baselines", action="store_true", help="write the files that wire.matches() names, instead of comparing"
     )
-    parser.addini(REFUSED, "what a test does where capturing is refused: fail (the default) or skip", default="fail")
+    parser.addini(
+        REFUSED, "what a test does where capturing, or a proxy, is refused: fail (the default) or skip", default="fail"
+    )
     parser.addini(
         FOLDER, "where captures of failed tests are kept: beside the report of --junitxml, or in kafka-captures",
         default="",
@@ -90,6 +146,14 @@ def kafka_capture(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Ka
     captures = KafkaCapture(request, tmp_path)
     yield captures
     captures._close()
+
+
+@pytest.fixture
+def kafka_proxy(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[KafkaProxy]:
+    """Stand between a client and its brokers while a ``with`` statement lasts, and ask for the exchanges afterwards."""
+    proxies = KafkaProxy(request, tmp_path)
+    yield proxies
+    proxies._close()
 
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)

@@ -11,7 +11,7 @@ from typing import Final
 import pytest
 
 from dissector.capture.errors import CaptureError
-from dissector.core.text import counted
+from dissector.core.text import clean, counted
 from dissector.pytest_plugin.wire import Wire, line
 
 MOST_ROWS: Final = 100
@@ -34,9 +34,8 @@ def add_traffic(report: pytest.TestReport, wire: Wire, number: int, item: pytest
             rows.append(f"not kept: {error}")
         else:
             rows.append(f"kept: kdissect {shlex.quote(kept)}")
-            item.user_properties.append(("kafka_capture", kept))  # JUnit reports write them after teardown
-    ports = ", ".join(map(str, wire.settings.ports))
-    report.sections.append((f"Kafka traffic of port {ports}", "\n".join(rows)))
+            item.user_properties.append((wire.settings.fixture, kept))  # JUnit reports write them after teardown
+    report.sections.append((f"Kafka traffic of {clean(wire.settings.words)}", "\n".join(rows)))
 
 
 def _rows(wire: Wire) -> list[str]:

@@ -18,8 +18,9 @@ import dissector
 from dissector.api.exchange import Exchange
 from dissector.capture.errors import CaptureError
 from dissector.capture.live.recording import Recording
-from dissector.capture.live.settings import CaptureSettings
+from dissector.capture.live.settings import RecordingSettings
 from dissector.core.text import clean, counted
+from dissector.proxy import ProxySettings
 
 MOST_LINES = 20
 """Exchanges that an assertion's message lists."""
@@ -28,12 +29,18 @@ MOST_LINES = 20
 class WireSettings(NamedTuple):
     """What is captured, and how it is read."""
 
-    path: Path
-    """The file to write."""
-    ports: tuple[int, ...]
-    interface: str
+    fixture: str
+    """The name of the fixture, for messages."""
+    recording: RecordingSettings
+    """They name the file to write."""
+    words: str
+    """What is captured, for the report: “port 9092”."""
     key_logs: tuple[str | PathLike[str], ...]
     show_secrets: bool
+
+    @property
+    def path(self) -> Path:
+        return Path(self.recording.path)
 
 
 class WatchedExchange(Exchange):
@@ -64,35 +71,48 @@ class Wire:
         self._skips = skips
         self._saves_baselines = saves_baselines
         self._recording: Recording | None = None
+        self._bootstrap = ""
         self._capture: dissector.Capture | None = None
 
     def __enter__(self) -> Self:
         __tracebackhide__ = True
         if self._recording is not None:
-            raise RuntimeError("the capture was used already: ask kafka_capture for another one")
-        _, ports, interface, _, _ = self.settings
-        settings = CaptureSettings(interface, ports, "", promiscuous=False, path=str(self.settings.path))
+            raise RuntimeError(f"the capture was used already: ask {self.settings.fixture} for another one")
         try:
-            self._recording = Recording(settings)
+            self._recording = Recording(self.settings.recording)
         except CaptureError as error:
             if self._skips:
-                pytest.skip(f"kafka_capture: {error}")
-            pytest.fail(f"kafka_capture: {error}", pytrace=False)
+                pytest.skip(f"{self.settings.fixture}: {error}")
+            pytest.fail(f"{self.settings.fixture}: {error}", pytrace=False)
+        self._bootstrap = ",".join(address for address, _ in self._recording.listening)
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
-        recording, (path, ports, _, key_logs, show_secrets) = self._recording, self.settings
+        recording, (fixture, recorded, _, key_logs, show_secrets) = self._recording, self.settings
         assert recording is not None
         recording.stop()
         recording.join()
         self.dropped = recording.dropped
-        self._capture = dissector.open(path, ports=ports, keylog=key_logs, show_secrets=show_secrets)
+        self._capture = dissector.open(recorded.path, ports=recorded.ports, keylog=key_logs, show_secrets=show_secrets)
         if recording.failure and kind is None:
             raise CaptureError(recording.failure)
-        for words in recording.messages():
-            warnings.warn(f"kafka_capture: {words}", stacklevel=2)
+        for words in recording.messages(listening=False):
+            warnings.warn(f"{fixture}: {words}", stacklevel=2)
         if self.dropped:
-            warnings.warn(f"kafka_capture: the kernel dropped {counted(self.dropped, 'packet')}", stacklevel=2)
+            warnings.warn(f"{fixture}: the kernel dropped {counted(self.dropped, 'packet')}", stacklevel=2)
+
+    @property
+    def bootstrap(self) -> str:
+        """Of a proxy, what clients have as ``bootstrap.servers``, from the beginning of the ``with`` statement. Raises
+        `RuntimeError` before that, and of a capture of packets."""
+        if not self._bootstrap:
+            is_proxy = isinstance(self.settings.recording, ProxySettings)
+            raise RuntimeError(
+                "the proxy does not listen yet: ask for bootstrap in the with statement"
+                if is_proxy
+                else "kafka_capture captures packets: clients connect to their brokers; kafka_proxy listens"
+            )
+        return self._bootstrap
 
     @property
     def capture(self) -> dissector.Capture:
@@ -154,8 +174,7 @@ class Wire:
             self._capture.close()
 
     def __repr__(self) -> str:
-        ports = ", ".join(map(str, self.settings.ports))
-        return f"<wire of port {ports}>" if self._capture is None else repr(self._capture)
+        return f"<wire of {self.settings.words}>" if self._capture is None else repr(self._capture)
 
     def _look_at(self, number: int) -> None:
         self.looked_at = number

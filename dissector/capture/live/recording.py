@@ -50,7 +50,8 @@ class Recording:
         broker's."""
         self.faults: list[FaultCount] = []
         """Of a proxy, what became of its rules for faults, as last reported."""
-        self._messages: queue.SimpleQueue[str] = queue.SimpleQueue()
+        self._messages: queue.SimpleQueue[tuple[str, str]] = queue.SimpleQueue()
+        """Lines, each with the event that it came with."""
         self.failure = ""
         """Why it ended by itself; empty if it did not."""
         self.has_priority = False
@@ -128,10 +129,17 @@ class Recording:
         """Wait until everything is written."""
         self._ended.wait(END_SECONDS)
 
-    def messages(self) -> Iterator[str]:
-        """Yield the messages for the user since the last call."""
+    def tell(self, words: str) -> None:
+        """Put a line for the user among the messages. Any thread may call it."""
+        self._messages.put((events.NOTE, words))
+
+    def messages(self, *, listening: bool = True) -> Iterator[str]:
+        """Yield the messages for the user since the last call; with those that say where a proxy listens, or
+        without."""
         while not self._messages.empty():
-            yield self._messages.get()
+            event, words = self._messages.get()
+            if listening or event != events.LISTENING:
+                yield words
 
     def next_path(self) -> str | None:
         """Wait for the next file; return a path to it that works even if it was renamed or removed, or None if there
@@ -184,12 +192,13 @@ class Recording:
                 self._started.set()
             case events.LISTENING:
                 self.listening.append((str(event["address"]), str(event["broker"])))
+                self._messages.put((events.LISTENING, str(event["words"])))
             case events.STATISTICS:
                 self.captured, self.dropped = int(str(event["captured"])), int(str(event["dropped"]))
             case events.FAULTS:
                 counts = cast(list[tuple[str, str, int, int, int, int]], event["counts"])
                 self.faults = [FaultCount(*each) for each in counts]
             case events.NOTE:
-                self._messages.put(str(event["words"]))
+                self._messages.put((events.NOTE, str(event["words"])))
             case events.FAILED:
                 self.failure = str(event["words"])

@@ -1,16 +1,14 @@
 """Releases that a user imported: folders of tables in the user's data folder, written by `importer.user_releases`.
 
-``$XDG_DATA_HOME/kdissect/schemas/4.5.0/`` is structured as `schema/tables`. Without that variable the data folder is
-``~/.local/share``, on macOS ``~/Library/Application Support``.
+``$XDG_DATA_HOME/kdissect/schemas/4.5.0/`` is structured as `schema/tables`.
 """
 
 import json
-import os
 import re
-import sys
 from pathlib import Path
 from typing import Final
 
+from dissector.core.data_folder import data_folder
 from dissector.protocol.schema.index import read_entries
 from dissector.protocol.schema.model import MessageSchema, SchemaError
 from dissector.protocol.schema.overlay import ImportedRelease
@@ -26,17 +24,10 @@ def is_label(text: str) -> bool:
 
 def folder() -> Path:
     """Return the folder of imported releases. Raises `SchemaError` if the user has no home."""
-    data_home = os.environ.get("XDG_DATA_HOME", "")
     try:
-        if Path(data_home).is_absolute():  # the XDG specification: relative paths are ignored
-            base = Path(data_home)
-        elif sys.platform == "darwin":
-            base = Path.home() / "Library" / "Application Support"
-        else:
-            base = Path.home() / ".local" / "share"
+        return data_folder() / "schemas"
     except RuntimeError as error:
         raise SchemaError("there is no home folder for imported releases; set XDG_DATA_HOME") from error
-    return base / "kdissect" / "schemas"
 
 
 def labels() -> tuple[str, ...]:

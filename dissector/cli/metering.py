@@ -1,0 +1,64 @@
+"""`--metrics [HOST:]PORT` of `live` and `proxy`: what serves metrics while they run."""
+
+from contextlib import AbstractContextManager
+from typing import TYPE_CHECKING, Final
+
+from dissector.cli.errors import UsageError, print_error
+from dissector.proxy.broker_address import AddressError, listen_address
+
+if TYPE_CHECKING:  # imported on use
+    from types import TracebackType
+
+    from dissector.capture.live import Recording
+    from dissector.capture_session import Capture
+
+MISSING: Final = "--metrics needs prometheus_client: pip install 'kafka-dissector[metrics]'"
+
+
+class Metering:
+    """Serves while its ``with`` statement lasts, and says where on stderr. What it has to say later comes among the
+    messages of a recording, for there may be a screen."""
+
+    def __init__(self, host: str, port: int) -> None:
+        from dissector.metrics.live_metrics import LiveMetrics
+
+        self._metrics = LiveMetrics(self._say)
+        self._host, self._port = host, port
+        self._recording: Recording | None = None
+
+    def _say(self, words: str) -> None:
+        if self._recording is not None:
+            self._recording.tell(words)
+
+    def __enter__(self) -> "Metering":
+        from dissector.metrics.server import serve
+
+        url, self._end = serve(self._metrics, self._host, self._port)
+        print_error(f"metrics on {url}")
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, at: "TracebackType | None"
+    ) -> None:
+        self._end()
+
+    def of(self, capture: "Capture", recording: "Recording") -> AbstractContextManager[object]:
+        """Return what counts the rows of a capture while its ``with`` statement lasts."""
+        from dissector.metrics.row_meter import RowMeter
+
+        self._recording = recording
+        return RowMeter(capture, recording, self._metrics)
+
+
+def metering(address: str) -> Metering:
+    """Return what serves on an address. Raises `UsageError`."""
+    try:
+        host, port = listen_address(address)
+    except AddressError as error:
+        raise UsageError(f"--metrics {error}") from None
+    try:
+        return Metering(host, port or 0)
+    except ImportError as error:
+        if (error.name or "").partition(".")[0] != "prometheus_client":
+            raise
+        raise UsageError(MISSING) from None

@@ -1,0 +1,183 @@
+"""The fixture `kafka_proxy` in pytest runs of their own: no rights are needed, and clients connect to what it names."""
+
+import socket
+import stat
+from pathlib import Path
+from xml.etree import ElementTree
+
+import pytest
+
+import dissector
+from tests.capture.live.loopback import broker
+from tests.probe.servers import mock_cluster
+from tests.pytest_plugin.runs import Run, run, run_anew
+
+pytestmark = pytest.mark.slow
+TALK = """
+import pytest
+from tests.capture.live.loopback import talk
+
+BROKER = "127.0.0.1:{port}"
+
+
+def talked(kafka_proxy, count=1):
+    with kafka_proxy(BROKER) as wire:
+        talk(int(wire.bootstrap.rpartition(":")[2]), count)
+    return wire
+"""
+FAILING = """
+def test_marked(kafka_proxy):
+    wire = talked(kafka_proxy, 3)
+    assert wire.one("correlation_id == 1").correlation_id == 2
+
+
+def test_inside(kafka_proxy):
+    with kafka_proxy(BROKER) as wire:
+        talk(int(wire.bootstrap.rpartition(":")[2]), 1)
+        raise OSError("the client gave up")
+
+
+def test_too_early(kafka_proxy):
+    kafka_proxy(BROKER).bootstrap
+
+
+def test_twice(kafka_proxy):
+    wire = talked(kafka_proxy)
+    with wire:
+        pass
+
+
+def test_of_packets(kafka_capture):
+    kafka_capture().bootstrap
+
+
+def test_no_address(kafka_proxy):
+    kafka_proxy("broker.example:what")
+
+
+def test_refused(kafka_proxy):
+    with kafka_proxy(BROKER, ca="/none.pem"):
+        pass
+"""
+
+
+@pytest.fixture(scope="module")
+def failing(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str, Run]:
+    """The folder, the broker and the report of a run in which all tests fail."""
+    folder = tmp_path_factory.mktemp("failing")
+    with broker() as port:
+        return folder, f"127.0.0.1:{port}", run(folder, TALK.format(port=port) + FAILING)
+
+
+def test_a_test_asks_for_the_exchanges_of_its_client(tmp_path: Path) -> None:
+    with broker() as port:
+        done = run(tmp_path, TALK.format(port=port) + """
+def test_all(kafka_proxy):
+    wire = talked(kafka_proxy, 3)
+    assert wire.count() == wire.count("api == Metadata") == len(wire.exchanges()) == 3
+    assert {each.server for each in wire.exchanges()} == {BROKER}
+    wire.none("api == Produce")
+    assert wire.dropped == 0
+
+
+def test_two_at_a_time(kafka_proxy, kafka_capture):
+    with kafka_proxy(BROKER) as first, kafka_proxy(BROKER) as second:
+        assert first.bootstrap != second.bootstrap
+        talk(int(second.bootstrap.rpartition(":")[2]), 2)
+    assert (first.count(), second.count()) == (0, 2)
+
+
+def test_held_to_a_baseline(kafka_proxy):
+    talked(kafka_proxy).matches("talk.toml")
+""", "--save-baselines")  # fmt: skip
+    assert (done.code, done.counts) == (0, "3 passed"), done.out
+    assert "Metadata" in (tmp_path / "talk.toml").read_text()
+    assert not (tmp_path / "kafka-captures").exists()
+
+
+def test_a_real_client_is_held_to_what_it_says(tmp_path: Path) -> None:
+    with mock_cluster(2) as [address, _]:
+        done = run(tmp_path, f"""
+from confluent_kafka import Producer
+
+
+def test(kafka_proxy):
+    with kafka_proxy("{address}") as wire:
+        producer = Producer({{"bootstrap.servers": wire.bootstrap, "acks": 1}})
+        for number in range(4):
+            producer.produce("orders", b"apples %d" % number, partition=number)
+        assert producer.flush(10) == 0
+    assert len(wire.records("api == Produce")) == 4
+    wire.none("error && api == Produce")
+    assert wire.exchanges("api == Produce")[0]["acks"] == 1
+""")  # fmt: skip
+    assert (done.code, done.counts) == (0, "1 passed"), done.out
+
+
+def test_the_report_has_the_exchanges_and_names_the_recording(failing: tuple[Path, str, Run]) -> None:
+    folder, address, done = failing
+    assert (done.code, done.counts) == (1, "7 failed"), done.out
+    report = done.of("test_marked")
+    assert [row[0] for row in report.rows] == [" ", ">", " "]
+    assert f"Kafka traffic of the proxy for {address}" in report.out
+    kept = folder / "kafka-captures" / "test_it.py.test_marked.pcapng"
+    assert f"kept: kdissect {kept}" in report.out
+    assert stat.S_IMODE(kept.stat().st_mode) & 0o077 == 0
+    with dissector.open(kept) as capture:
+        assert [each.correlation_id for each in capture] == [0, 1, 2]
+    assert len(done.of("test_inside").rows) == 1
+
+
+@pytest.mark.parametrize(
+    ("test", "words"),
+    [
+        ("test_too_early", "the proxy does not listen yet: ask for bootstrap in the with statement"),
+        ("test_twice", "the capture was used already: ask kafka_proxy for another one"),
+        ("test_of_packets", "kafka_capture captures packets: clients connect to their brokers; kafka_proxy listens"),
+        ("test_no_address", "broker.example:what: is not HOST or HOST:PORT"),
+        ("test_refused", "kafka_proxy: --ca /none.pem: no such file or directory"),
+    ],
+)
+def test_what_is_refused_is_one_line(failing: tuple[Path, str, Run], test: str, words: str) -> None:
+    assert words in failing[2].of(test).out
+
+
+def test_a_broker_that_is_not_there_is_a_warning(tmp_path: Path) -> None:
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        done = run(tmp_path, f"""
+import socket
+
+
+def test(kafka_proxy):
+    with kafka_proxy("127.0.0.1:{free.getsockname()[1]}") as wire:
+        host, _, port = wire.bootstrap.rpartition(":")
+        with socket.create_connection((host, int(port)), 10) as client:
+            try:
+                assert client.recv(9) == b""
+            except ConnectionResetError:
+                pass
+    assert wire.count() == 0
+""")  # fmt: skip
+    assert (done.code, done.counts) == (0, "1 passed, 1 warning"), done.out
+    assert "connection refused" in done.out
+    assert "listening on" not in done.out
+
+
+@pytest.mark.exhaustive
+def test_recordings_are_kept_beside_the_report_under_xdist(tmp_path: Path) -> None:
+    pytest.importorskip("xdist", reason="NOT TESTED with xdist: it is not installed")
+    with broker() as port:
+        done = run_anew(tmp_path, TALK.format(port=port) + """
+@pytest.mark.parametrize("count", [1, 2, 3, 4])
+def test_many(kafka_proxy, count):
+    assert talked(kafka_proxy, count).count() == 0
+""", "-n", "2", f"--junitxml={tmp_path}/reports/junit.xml")  # fmt: skip
+    assert (done.code, done.counts) == (1, "4 failed"), done.out
+    report = ElementTree.parse(tmp_path / "reports" / "junit.xml")
+    kept = [each.get("value") or "" for each in report.iter("property") if each.get("name") == "kafka_proxy"]
+    counts = []
+    for name in kept:
+        with dissector.open(name) as capture:
+            counts.append(len(capture))
+    assert sorted(counts) == [1, 2, 3, 4], "each has its own exchanges, and no others"
