@@ -225,8 +225,8 @@ def talk(port: int) -> None:
                 frame(client)
 
 
-LIVE = ("g", "\r", "*", "j" * 6, "?", "\x1b")
-"""Keys for what is drawn first: list, fields, bytes and a dialog."""
+LIVE = ("o", "\x1b", "e", "\r", "r", "?", "\x1b")
+"""Keys for the overview, list, fields, bytes and a dialog."""
 
 
 @needs_rights

@@ -61,7 +61,7 @@ def made(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
 
 
 def in_processes(files: list[Path], folder: Path) -> IngestResult:
-    return ingest_here([str(file) for file in files], str(folder), WriteOptions(), parts=3)
+    return ingest_here([str(file) for file in files], str(folder), WriteOptions(), parts=2)
 
 
 def ingested(spark: SparkSession, files: list[Path], folder: Path, **how: Any) -> IngestResult:
