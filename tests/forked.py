@@ -39,7 +39,7 @@ from _pytest.config import default_plugins
 from dissector.core import expansion
 
 _PACKAGES: Final = {
-    "cli": ["dissector.cli"],
+    "cli": ["dissector.cli", "dissector.pasted", "dissector.records.values", "dissector.tls"],
     "unread": ["dissector.cli"],
     "tables": [
         "dissector.cli", "dissector.filter", "dissector.tables", "dissector.pipeline.ingest_here", "deltalake",

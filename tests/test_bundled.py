@@ -2,6 +2,7 @@
 
 import json
 import re
+from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
@@ -10,6 +11,7 @@ import pytest
 from dissector.capture_session import Capture
 from dissector.exchange.model import Exchange, ExchangeMessage
 from dissector.exchange.to_json import json_line
+from dissector.protocol.message import MessageLayout
 from tests.conftest import CAPTURES, PCAPS, VARIED
 from tests.protocol.trees import assert_tiled, same, values_of
 
@@ -25,9 +27,26 @@ def decoded(every_capture: Path) -> Iterator[tuple[Capture, list[Exchange]]]:
         yield capture, list(capture.exchanges())
 
 
+MOST_OF_A_LAYOUT = 8
+
+
 @pytest.fixture
 def messages(decoded: tuple[Capture, list[Exchange]]) -> list[ExchangeMessage]:
-    return [message for each in decoded[1] for message in (each.request, each.response) if message is not None]
+    """The messages of a capture; of those with one layout, such as a client's hundred Fetch requests, the first ones,
+    the largest and the smallest."""
+    by_layout: dict[MessageLayout, list[ExchangeMessage]] = defaultdict(list)
+    for each in decoded[1]:
+        for message in (each.request, each.response):
+            if message is not None:
+                by_layout[message.layout].append(message)
+    return [message for some in by_layout.values() for message in _varied(some)]
+
+
+def _varied(some: list[ExchangeMessage]) -> list[ExchangeMessage]:
+    if len(some) <= MOST_OF_A_LAYOUT:
+        return some
+    rest = sorted(some[MOST_OF_A_LAYOUT - 2 :], key=lambda message: message.size)
+    return [*some[: MOST_OF_A_LAYOUT - 2], rest[0], rest[-1]]
 
 
 def test_the_leaves_of_every_frame_tile_it(messages: list[ExchangeMessage]) -> None:

@@ -30,14 +30,16 @@ def written(line: dict[str, Any]) -> tuple[EncodedFrame | None, EncodedFrame | N
 
 
 @pytest.mark.parametrize(
-    ("paths", "least"),
-    [pytest.param(SOME_HONEST, 600, id="some"), pytest.param(HONEST, 5900, marks=pytest.mark.exhaustive, id="all")],
+    "paths", [pytest.param(SOME_HONEST, id="some"), pytest.param(HONEST, marks=pytest.mark.exhaustive, id="all")]
 )
-def test_every_frame_of_bundled_captures_comes_back(paths: list[Path], least: int, capsys: Any) -> None:
+def test_every_frame_of_bundled_captures_comes_back(paths: list[Path], capsys: Any) -> None:
     """Also those with bytes that no field has: three too many in librdkafka's Metadata, ApiVersions v99."""
-    frames = 0
+    frames, indexed = 0, 0
     for path in paths:
         with Capture([str(path)], show_secrets=True) as capture:
+            for _ in capture.read():
+                pass
+            indexed += sum(len(capture.frames.spans(row)) for row in range(len(capture)))
             for exchange in capture.exchanges():
                 messages = (exchange.request, exchange.response)
                 for message, back in zip(messages, written(json.loads(json_line(exchange))), strict=True):
@@ -47,7 +49,7 @@ def test_every_frame_of_bundled_captures_comes_back(paths: list[Path], least: in
                         frames += 1
     with capsys.disabled():
         print(f"\nencode: all {frames:,} frames of the bundled captures come back byte for byte")
-    assert frames >= least
+    assert frames == indexed > 0
 
 
 def shown(path: Path) -> list[dict[str, Any]]:

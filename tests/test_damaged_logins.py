@@ -207,7 +207,7 @@ def test_a_token_with_more_parts_than_a_frame_may_have_is_masked() -> None:
     assert {finding.code for finding in masked.layout.findings} == {"over-limit", "masked"}
 
 
-CHANGED = 30
+CHANGED = 16
 
 
 @pytest.fixture

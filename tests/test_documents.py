@@ -1,6 +1,5 @@
 """What the documents name is there; what the house rules ask for is so."""
 
-import ast
 import re
 from collections import defaultdict
 from collections.abc import Iterator
@@ -42,11 +41,10 @@ def test_every_path_that_a_document_names_is_there(document: Path) -> None:
 
 def test_no_two_classes_have_one_name() -> None:
     """But for those of the API: each has the name of what it holds."""
-    found = defaultdict(list)
+    found: dict[str, list[str]] = defaultdict(list)
     for path in (path for path in source() if path.parent.name != "api"):
-        for node in ast.parse(path.read_text(encoding="utf-8")).body:
-            if isinstance(node, ast.ClassDef):
-                found[node.name].append(str(path.relative_to(ROOT)))
+        for name in re.findall(r"^class (\w+)", path.read_text(encoding="utf-8"), re.MULTILINE):
+            found[name].append(str(path.relative_to(ROOT)))
     assert {name: places for name, places in found.items() if len(places) > 1} == {}
 
 

@@ -21,7 +21,7 @@ pytestmark = pytest.mark.slow
 
 FRESH = 2
 """Cases of each kind."""
-MANY = {"frame": 30, "records": 10, "embedded": 10, "headers": 5}
+MANY = {"frame": 15, "records": 8, "embedded": 5, "headers": 5}
 
 
 @pytest.fixture(scope="module")

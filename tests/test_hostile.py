@@ -20,7 +20,6 @@ import dissector
 from dissector.protocol.records.from_json import batch_bytes
 from tests.capture.live.loopback import needs_rights
 from tests.cases import cases
-from tests.conftest import some_of
 from tests.probe.servers import frame, serving
 from tests.terminal import NotATerminalsError, Output, Terminal, run_on_terminal, terminal
 from tests.traffic import Turn, capture_of, conversation
@@ -186,7 +185,7 @@ def driven(its: Terminal, panes: tuple[str, ...] = PANES) -> Output:
 @pytest.mark.exhaustive
 @pytest.mark.parametrize("size", [(120, 40), (60, 20)], ids=str)
 def test_the_screen_is_harmless(size: tuple[int, int], hostile: str) -> None:
-    """In `make test` the screen of live packets, below, goes through the same keys."""
+    """In `make exhaustive` the screen of live packets, below, goes through the same keys."""
     with terminal([*KDISSECT, hostile], columns=size[0], lines=size[1]) as its:
         its.until(MARK)
         output = driven(its)
@@ -226,9 +225,16 @@ def talk(port: int) -> None:
                 frame(client)
 
 
+LIVE = ("o", "\x1b", "e", "\r", "r", "?", "\x1b")
+"""Keys for the overview, list, fields, bytes and a dialog."""
+
+
 @needs_rights
-@pytest.mark.parametrize("text", some_of([True, False], True), ids=["text", "screen"])
-def test_live_output_is_harmless(text: bool, talker: int) -> None:
+@pytest.mark.parametrize(
+    "panes", [None, LIVE, pytest.param(PANES, marks=pytest.mark.exhaustive)], ids=["text", "screen", "all of it"]
+)
+def test_live_output_is_harmless(panes: tuple[str, ...] | None, talker: int) -> None:
+    text = panes is None
     with terminal([*KDISSECT, "live", "-p", str(talker), *(["--text"] if text else [])]) as its:
         its.until("on lo, port")
         thread = threading.Thread(target=talk, args=(talker,), daemon=True)
@@ -239,7 +245,7 @@ def test_live_output_is_harmless(text: bool, talker: int) -> None:
             its.rest(1)
             its.process.send_signal(signal.SIGINT)
             its.rest()  # to its end: what came before may end within a character
-        output = Output.of(its.written) if text else driven(its)
+        output = Output.of(its.written) if panes is None else driven(its, panes)
     assert not [each for each in output.sequences if MARK in each]
     assert MARK in output.text
 

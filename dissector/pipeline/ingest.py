@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from dissector.core.finding import Finding
+from dissector.core.spool import SpoolFullError
 from dissector.pipeline.commit import is_current
 from dissector.pipeline.file_scan import FileScan
 from dissector.pipeline.origins import origins
@@ -25,7 +26,7 @@ from dissector.tables.data_files import Output
 from dissector.tables.delta_log import create_tables, digests_of, live_captures
 from dissector.tables.row_batches import Cells
 from dissector.tables.run import Run
-from dissector.tables.storage import Storage
+from dissector.tables.storage import Storage, StorageError
 
 Report = Callable[[str, int, int], None]
 """Receives the progress of a stage: its name, and how much of how much is done; 0 if unknown. Or `NO_EXECUTORS`,
@@ -101,6 +102,8 @@ def ingest(
         current = job(storage, run, new)
         try:
             result.counts = current.execute()
+        except SpoolFullError as full:
+            raise StorageError(str(full)) from None
         except FilesChangedError as changed:
             remove_run(storage, run)
             result.problems += changed.findings

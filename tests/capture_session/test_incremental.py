@@ -150,16 +150,16 @@ def test_checkpoints_of_damaged_captures_change_no_row(path: Path, seed: int) ->
 
 @pytest.mark.slow
 def test_a_checkpoint_does_not_grow_with_what_was_read() -> None:
-    """One connection without an end, forty times as long as what is carried on."""
-    made = [ethernet(packet) for packet in conversation(exchanges(4_000, size=400))]
+    """One connection without an end, many times as long as what is carried on."""
+    made = [ethernet(packet) for packet in conversation(exchanges(2_000, size=400))]
     blocks = [
         Block(n, np.array([[n], [n * 1_000_000], [len(data)], [len(data)], [1]], "<i8").tobytes(), data)
         for n, data in enumerate(made)
     ]
     rows, sizes = carried(blocks, range(200, len(blocks), 200), taking=True)
-    assert len(rows) == 4_000
+    assert len(rows) == 2_000
     assert max(sizes[1:]) < 1.2 * sizes[1]
-    assert max(sizes) < 200_000 < sum(len(data) for data in made) / 10
+    assert max(sizes) < 200_000 < sum(len(data) for data in made) / 5
 
 
 @pytest.mark.slow

@@ -22,6 +22,7 @@ from dissector.capture_session import Capture
 from tests.capture.live.loopback import broker, needs_rights, talk
 from tests.cli.test_commands import KDISSECT
 from tests.conftest import some_of
+from tests.forked import run_module
 from tests.needs import needs
 from tests.probe.servers import frame
 from tests.terminal import terminal
@@ -150,13 +151,10 @@ def test_files_of_a_ring_are_made_to_the_end_also_where_only_root_may_make_them(
 
 
 def refusal(path: Path) -> str:
-    done = subprocess.run(
-        [*KDISSECT, "live", "--text", "-w", str(path)], capture_output=True, text=True, check=False, timeout=HANGS,
-        env=os.environ | SUDO,
-    )  # fmt: skip
-    assert (done.returncode, done.stdout) == (2, "")
+    done = run_module(KDISSECT[-1], ["live", "--text", "-w", str(path)], os.environ | SUDO, longest=HANGS)
+    assert (done.returncode, done.stdout) == (2, b"")
     assert len(done.stderr.splitlines()) == 1
-    return done.stderr
+    return done.stderr.decode()
 
 
 def test_root_touches_no_file_that_the_user_may_not_write(tmp_path: Path) -> None:

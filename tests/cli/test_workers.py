@@ -78,7 +78,7 @@ def test_a_worker_that_fails_is_reported_and_no_later_row_is_printed(meets: str,
 @pytest.mark.slow
 @cases("form", ["json", "text", "tree"])
 def test_a_capture_is_printed_as_by_one_process(form: str) -> None:
-    files = [str(PCAPS / "java-transactions.pcapng"), str(PCAPS / "librdkafka-pipelined.pcapng")]
+    files = [str(PCAPS / "java-transactions.pcapng"), str(PCAPS / "compare-librdkafka-1.pcapng")]
     words = ["show", *files, "-f", form]
     one, three = kdissect(*words), with_three_workers(*words)
     assert one.stdout.count(b"\n") > 100

@@ -19,12 +19,15 @@ def missing(page: str, wanted: list[str]) -> list[str]:
     return [each for each in wanted if each not in page]
 
 
+def test_every_finding_is_explained(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(findings, "examples", dict)  # all recordings are read for them
+    assert missing(findings.page(), [f"{{ #{code} }}" for code in CODES]) == []
+
+
 @pytest.mark.exhaustive
 @pytest.mark.slow
-def test_every_finding_is_explained_and_most_have_an_example() -> None:
-    page = findings.page()
-    assert missing(page, [f"{{ #{code} }}" for code in CODES]) == []
-    assert page.count("**Example.**") >= len(CODES) // 2
+def test_most_findings_have_an_example() -> None:
+    assert findings.page().count("**Example.**") >= len(CODES) // 2
 
 
 def test_every_key_that_has_a_name_stands_there() -> None:

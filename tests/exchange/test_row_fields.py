@@ -35,7 +35,7 @@ from tui.labels import path_cell
 from tui.list_columns import ListColumns, column_of
 
 NAMES = [*ROW_FIELDS]
-CAPTURES = ("java", "librdkafka-pipelined", "tls", "tls-no-keys")
+CAPTURES = ("java", "compare-librdkafka-1", "tls", "tls-no-keys")
 
 
 @cache

@@ -46,8 +46,7 @@ def test_the_filter_of_a_value_selects_where_it_came_from(data: st.DataObject) -
 def test_the_filter_of_every_value_selects_where_it_came_from(name: str) -> None:
     known: dict[str, Any] = {}
     for exchange in exchanges(name):
-        for path, value in values(exchange):
-            text = expression(".".join(path), value)
+        for text in {expression(".".join(path), value) for path, value in values(exchange)}:
             wanted = known.get(text) or known.setdefault(text, parse(text))
             assert wanted.matches(exchange), text
 

@@ -244,7 +244,7 @@ def test_an_event_costs_the_same_however_many_members_there_are(events: Any) -> 
             sys.settrace(before)
         return steps
 
-    assert cost(1_200) < 3 * cost(600)
+    assert cost(600) < 3 * cost(300)
 
 
 def test_causes_beyond_those_counted_one_by_one_count_once() -> None:

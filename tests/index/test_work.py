@@ -70,7 +70,7 @@ def test_holes_are_searched_without_a_round_through_the_index_each(tmp_path: Pat
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("network", "few"), [(whole, 120), (holed, 120), (late, 250), (bytewise, 25), (bytewise_holed, 25)]
+    ("network", "few"), [(whole, 80), (holed, 80), (late, 120), (bytewise, 20), (bytewise_holed, 20)]
 )
 def test_ten_times_the_frames_of_one_connection_cost_ten_times_the_work(
     tmp_path: Path, network: Network, few: int

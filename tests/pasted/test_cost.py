@@ -34,4 +34,4 @@ def calls(text: str) -> int:
 @cases("text", [pieces_of_a_message_behind_others, messages_with_a_hole_each])
 def test_four_times_the_text_takes_four_times_the_calls(text: Callable[[int], str]) -> None:
     calls(text(10))  # what is imported and compiled on first use
-    assert calls(text(800)) < 5 * calls(text(200))
+    assert calls(text(400)) < 5 * calls(text(100))

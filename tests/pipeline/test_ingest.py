@@ -37,7 +37,7 @@ from tests.pipeline.without_spark import Tables, differences, shown, shown_by_ta
 pytestmark = pytest.mark.slow
 JSON = ("request", "response", "rest")
 """Columns of JSON, which parts make as bytes."""
-OTHERS = ("librdkafka-pipelined", "encoder", "plain-socket-sasl-v0", "trouble-near-loss")
+OTHERS = ("encoder", "plain-socket-sasl-v0", "trouble-near-loss")
 RECORDED = [PCAPS / f"{name}.pcapng" for name in (*QUICK, *OTHERS)]
 OF_KAFKA = [*LOGS, *(path for path in INDEXES if path.suffix != ".txnindex")]
 
@@ -61,7 +61,7 @@ def made(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
 
 
 def in_processes(files: list[Path], folder: Path) -> IngestResult:
-    return ingest_here([str(file) for file in files], str(folder), WriteOptions(), parts=3)
+    return ingest_here([str(file) for file in files], str(folder), WriteOptions(), parts=2)
 
 
 def ingested(spark: SparkSession, files: list[Path], folder: Path, **how: Any) -> IngestResult:
@@ -75,7 +75,7 @@ def read(folder: Path) -> Tables:
 
 def test_many_files_at_once_are_what_show_prints(made: Made) -> None:
     expected, found = shown(made.files), shown_by_tables(read(made.folder))
-    assert expected.total() > 900
+    assert expected.total() > 500
     assert found == expected, "\n".join(differences(expected, found))
     assert made.outcome.read == len(made.files)
     assert not made.outcome.problems

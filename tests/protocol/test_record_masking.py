@@ -139,7 +139,7 @@ def test_a_copy_of_a_field_in_front_of_it_hides_nothing() -> None:
 @pytest.mark.parametrize("make", [login_file, segment_file])
 def test_no_face_shows_secrets_of_records(make: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("tools.fuzz.logins.LOGINS", [_records()])
-    for number in range(40):
+    for number in range(24):
         chance = random.Random(f"records {number}")
         data, secrets = make(chance, recorded=0) if make is login_file else make(chance)
         path = tmp_path / f"{number}.pcap"

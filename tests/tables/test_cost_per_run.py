@@ -36,7 +36,7 @@ from tests.traffic import conversation, ethernet, exchanges, pcap
 
 pytestmark = pytest.mark.slow
 
-FEW = 8
+FEW = 4
 """In place of `MOST_SMALL`."""
 RUNS = 2 * FEW + 9
 """Behind two compactions, and two checkpoints."""

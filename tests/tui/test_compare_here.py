@@ -27,7 +27,7 @@ from tui.screens.main_screen import DetailScreen, MainScreen
 SEGMENT: Final = str(PCAPS / "segments/rdkafka-codecs-0/00000000000000000000.log")
 TLS: Final = str(PCAPS / "tls/java-1.3.pcapng")
 CLASSIC: Final = str(PCAPS / "java-classic.pcapng")
-SIZES: Final = ((80, 24), (120, 40), (200, 60))
+SIZES: Final = ((80, 24), (200, 60))
 
 
 def diff(screen: Screen) -> DiffScreen:

@@ -86,7 +86,7 @@ def _in_a_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize("name", list(dict.fromkeys(task.capture for task in TASKS)))
 async def test_each_task_takes_its_keys(name: str) -> None:
     """In one run for all tasks with a recording: after each, the screen is as it was opened."""
-    async with opened(str(PCAPS / f"{name}.pcapng"), size=(160, 50)) as screen:
+    async with opened(str(PCAPS / f"{name}.pcapng"), size=(120, 40)) as screen:
         for task in (each for each in TASKS if each.capture == name):
             await screen.pilot.press(*task.keys.replace("esc", "escape").split())
             await screen.until(partial(_is_done, screen, task))

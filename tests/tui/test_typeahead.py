@@ -26,7 +26,7 @@ AT_ONCE = ("/", "?", "o", "L", "C", "x", "y", "f", "escape", "enter", "j", "k", 
 """Keys with an immediate effect. That of others, such as searches, comes later."""
 KEYS = (*AT_ONCE, "ctrl+p", "ctrl+f", "tab", "down", "up", *"tTvcmsFeE[]nNPbuwlrpihd\\+-* ")
 CELLS = st.tuples(st.integers(0, 119), st.integers(0, 39))
-FEW = max(4, settings().max_examples // 30)
+FEW = max(2, settings().max_examples // 30)
 """Examples: each opens a screen."""
 
 

@@ -3,8 +3,8 @@
 * Its pilot waits until the process is idle by the clock, and sends a message to each widget at each wait. Here it
   waits until the event loop has nothing to run and the screen nothing to lay out: however fast the machine is.
 * It draws after each change. Here a screen is laid out after each, when the event loop has nothing to run, and drawn
-  when it comes to the front, at each size, where a test looks, and when the application ends. What writes to a
-  terminal, and what has random keys (`drawn_after_each_change`), is drawn each time.
+  where a test looks, when the application ends, and when the first of its class comes to the front, at each size. What
+  writes to a terminal, and what has random keys (`drawn_after_each_change`), is drawn each time.
 * It parses its style sheets for each application. Here all share what is parsed.
 * It looks through all classes of a widget for each message. Here it is kept which messages a class does not handle.
 * It reads the signature of each function that it calls later. Here a function's code is asked.
@@ -37,10 +37,10 @@ from tui.typeahead import TypeAhead
 
 POSTED = "posted"
 """The attribute of an application's notifications with all of them, expired or not."""
-DRAWN = "drawn"
-"""The attribute of an application with the screen that it drew when that came to the front, and its size then."""
 _parsed: dict[frozenset[tuple[str, str]], LRUCache[tuple[Any, ...], Any]] = {}
 """Parsed style sheets by the variables that they were parsed with."""
+_drawn: set[tuple[type, object]] = set()
+"""Classes of screens that were drawn when one of them came to the front, each with its size then."""
 _is_handled: dict[tuple[type, str, type], bool] = {}
 """Whether a class may handle a message: by the name of the handler and the message's class."""
 
@@ -81,9 +81,9 @@ def _draws(app: App[Any]) -> bool:
     if any(waiting):
         screen._on_timer_update()
     elif screen._compositor._dirty_regions and (
-        _is_drawn_each_time or not app.is_headless or app.__dict__.get(DRAWN) != (screen, screen.size)
+        _is_drawn_each_time or not app.is_headless or (type(screen), screen.size) not in _drawn
     ):
-        app.__dict__[DRAWN] = screen, screen.size
+        _drawn.add((type(screen), screen.size))
         _original_compositor_refresh(screen)
     else:
         return False
