@@ -19,7 +19,9 @@ KEPT_EXCHANGES: Final = 256
 class ExchangeCache:
     """Decodes rows, and adds the cross-message findings of each as far as they are found.
 
-    `lock` is held while a row is decoded: rows change their numbers at the end of reading.
+    `lock` is held while a row is decoded and completed: rows change their numbers at the end of reading. What is kept
+    is not `complete`: the partitions of a fetch session take as long as there are many, and most rows are looked at for
+    other things.
     """
 
     def __init__(
@@ -40,13 +42,23 @@ class ExchangeCache:
 
     def exchange(self, row: int) -> Exchange:
         """One row, from the cache if nothing came to it since it was decoded."""
-        at = self._rows.index_row(row)
-        response = int(self._responses.values[at]) if at >= 0 else 0
-        return self._cached(row, response, self._findings.steps)
+        with self._lock:
+            return self._kept(row).complete()
+
+    def exchange_for_now(self, row: int) -> Exchange:
+        """The same, not `complete`: not to be kept."""
+        with self._lock:
+            return self._kept(row)
 
     def exchange_uncached(self, row: int) -> Exchange:
         """One row, decoded again; not kept."""
-        return self._decode(row, 0, 0)
+        with self._lock:
+            return self._decode(row, 0, 0).complete()
+
+    def _kept(self, row: int) -> Exchange:
+        at = self._rows.index_row(row)
+        response = int(self._responses.values[at]) if at >= 0 else 0
+        return self._cached(row, response, self._findings.steps)
 
     def exchanges(self, rows: range | Int64) -> Iterator[Exchange]:
         """Rows in ascending order; none of them is kept. What is not `complete` is found while the capture is open."""
@@ -54,17 +66,16 @@ class ExchangeCache:
         for row in entries:
             yield self._files.exchange(int(row))
         for at, exchange in zip(indexed, self._decoder.exchanges(indexed), strict=True):
-            self._complete(exchange, int(at))
+            self._numbered(exchange, int(at))
             yield exchange
 
     def _decode(self, row: int, _response: int, _steps: int) -> Exchange:
         at = self._rows.index_row(row)
         if at < 0:
             return self._files.exchange(row)
-        with self._lock:
-            return self._complete(self._decoder.exchange(at).complete(), at)
+        return self._numbered(self._decoder.exchange(at), at)
 
-    def _complete(self, exchange: Exchange, index_row: int) -> Exchange:
+    def _numbered(self, exchange: Exchange, index_row: int) -> Exchange:
         """Add cross-message findings, and number the exchange behind the entries of files."""
         found = self._findings.of_index_row(index_row)
         if found:

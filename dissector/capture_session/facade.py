@@ -224,6 +224,10 @@ class Capture:
         """One row, decoded on demand."""
         return self._exchanges.exchange(row)
 
+    def exchange_for_now(self, row: int) -> Exchange:
+        """One row as `at` gives it, kept for a while like that of `exchange`: for who asks for a row more than once."""
+        return self._exchanges.exchange_for_now(row)
+
     def at(self, rows: range | Int64) -> Iterator[Exchange]:
         """These rows, decoded on demand; none of them is kept. One that is to outlive the capture has to be made
         `complete`."""

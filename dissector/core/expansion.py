@@ -23,6 +23,8 @@ LISTED: Final = 8
 NEW: Final = 16
 """How many times as much a list of a session costs that is not the one before: to make it costs so much more than to
 write it again. So there is room for 1,600 changes of a session with 5,000 partitions."""
+TRACED: Final = 5_000
+"""Bytes that a record takes in a tree, about: ten nodes. To make them costs 500 times as much as to decompress them."""
 USED_UP: Final = "not decompressed, as those before it have used up what all may become together"
 
 
@@ -57,6 +59,10 @@ class Expansion:
         """Note that a session was listed, in so many bytes."""
         self.take(0, size if session is self._session else NEW * size)
         self._session = session
+
+    def take_records(self, wire: int, count: int) -> None:
+        """Note that so many records of a compressed section, of so many bytes on the wire, became a tree."""
+        self.take(wire, TRACED * count)
 
     def admits_section(self) -> bool:
         """Whether a section may be decompressed; counts those that may not."""

@@ -10,12 +10,14 @@ import pytest
 
 import dissector
 from dissector.capture_session import Capture
-from dissector.core.expansion import RUN, USED_UP, Expansion
+from dissector.core.expansion import RUN, TRACED, USED_UP, Expansion
 from dissector.core.limits import DEFAULT
 from dissector.protocol.records.batch import HEADER
 from dissector.protocol.records.compression import CODECS, DecompressionBudget, DecompressionError
 from dissector.protocol.records.from_json import records_bytes
 from dissector.protocol.records.to_json import frame_budget
+from dissector.protocol.records.tracing import RecordTracer
+from dissector.protocol.tree import ByteSource, Node
 from tests.cases import cases
 from tests.index.test_fetch_sessions import fetch
 from tests.traffic import Turn, capture_of, conversation, response
@@ -75,6 +77,35 @@ def produce(number: int, zeros: int) -> list[Turn]:
     asked = dissector.encode_request("Produce", 9, {"acks": -1, "topic_data": data}, correlation_id=number)
     answer = dissector.encode_response("Produce", 9, {"responses": []}, correlation_id=number)
     return [Turn(True, asked), Turn(False, answer)]
+
+
+def nodes_of(records: int, codec: int) -> int:
+    """How many records the tree of a batch of so many has."""
+    record = {"timestamp": 0, "key": None, "value": "00", "headers": []}
+    made = [record | {"offset": number} for number in range(records)]
+    batch = {"base_offset": 0, "magic": 2, "attributes": codec, "base_timestamp": 0, "records": made}
+    data = records_bytes({"batches": [batch]})
+    sources = [ByteSource(0, "frame", data)]
+    root = Node("records", "records", "RECORDS", 0, len(data))
+    RecordTracer(sources, frame_budget()).field(data, 0, len(data), root)
+    return sum(node.type == "RECORD" for node in root.walk())
+
+
+def test_trees_of_compressed_records_take_room(room: Expansion) -> None:
+    """A record of one compressed byte becomes ten nodes."""
+    most = room._size // TRACED
+    assert nodes_of(most, ZSTD) == most
+    assert room.has_room  # as its bytes on the wire allow some
+    assert nodes_of(most, ZSTD) == most
+    assert not room.has_room
+    assert nodes_of(most, ZSTD) == 0
+    assert "compressed records were not decompressed" in room.complaint()
+
+
+def test_trees_of_plain_records_take_none(room: Expansion) -> None:
+    for _ in range(3):
+        assert nodes_of(room._size // TRACED, 0) == room._size // TRACED
+    assert room._numbers[0] == room._size
 
 
 @cases(("zeros", "are_written"), [

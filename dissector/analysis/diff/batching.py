@@ -135,13 +135,13 @@ class ProducedBatches:
         refused = frozenset(
             (at, *place)
             for at in np.flatnonzero(outcomes.may_refuse).tolist()
-            for place in _refused(capture.exchange(int(rows[at])).response)
+            for place in _refused(capture.exchange_for_now(int(rows[at])).response)
         )
         requests = _Requests(times_ms, outcomes.is_answered, refused)
         for fields in capture.messages.produced_records(rows, lambda places: is_read.__setitem__(places, True)):
             batches += self._add_fields(fields, requests)
         for at in np.flatnonzero(~is_read).tolist():
-            request = capture.exchange(int(rows[at])).request
+            request = capture.exchange_for_now(int(rows[at])).request
             assert request is not None
             batches += self._add_fields(_decoded_fields(request, at), requests)
         extend(self.per_request, batches, MAX_BATCHES)

@@ -76,7 +76,7 @@ class MessageContents:
         return content
 
     def _read(self, row: int) -> MessageContent:
-        exchange = self._capture.exchange(row)
+        exchange = self._capture.exchange_for_now(row)
         message = exchange.request if self._is_request else exchange.response
         assert message is not None
         api, version = exchange.fields.api, message.layout.body_version

@@ -147,7 +147,7 @@ class SideProfile:
 
     def key(self, number: int) -> MatchingKey:
         """Return the matching key of the exchange in row `number`, from 0."""
-        exchange = self.side.capture.exchange(number)
+        exchange = self.side.capture.exchange_for_now(number)
         row = exchange.fields
         assert exchange.request is not None
         asked = row.api, exchange.request.layout.body_version, exchange.request.body
@@ -167,7 +167,7 @@ class SideProfile:
         found = self.side.capture.index.numbers(rows)
         has_request = found.is_exchange & (found.request_size >= 0)
         for row in rows[~has_request].tolist():
-            kind = self.side.capture.exchange(row).fields.kind
+            kind = self.side.capture.exchange_for_now(row).fields.kind
             self.skipped["responses without a request" if kind == "exchange" else kind] += 1
         if left_out is not None:
             is_left_out = has_request & self._are_between_brokers(found.client_id)
@@ -214,7 +214,7 @@ class SideProfile:
         if known is not None and group.row not in self._rows:
             return known
         if group.api_key == ApiKey.API_VERSIONS:
-            message = self.side.capture.exchange(group.row).request
+            message = self.side.capture.exchange_for_now(group.row).request
             assert message is not None
             self.roles.add_software(message.body)
         api, request = api_name(group.api_key), self._requests.of(group.request, group.row)

@@ -1,9 +1,9 @@
 """Redacts frames of ordinary traffic without a tree: from the places of their texts, bytes and records.
 
 Invariant: what is redacted here is, byte for byte, what `Redactor` makes of the frame's tree, and the names that are
-learned here are those of its tree (`tests/export/redaction/test_plain_frames.py`). A frame with anything that needs a
-closer look is left to the tree: formats inside of bytes, records of Kafka's own topics or with what may be a secret,
-entries that are no batch of today's, what is damaged, a piece of a name in a number.
+learned here are those of its tree, if that has all of the frame (`tests/export/redaction/test_plain_frames.py`). A
+frame with anything that needs a closer look is left to the tree: formats inside of bytes, records of Kafka's own topics
+or with what may be a secret, entries that are no batch of today's, what is damaged, a piece of a name in a number.
 """
 
 from collections import deque
@@ -13,7 +13,6 @@ from typing import Final, NamedTuple
 import google_crc32c
 
 from dissector.bulk.message_texts import MessageTexts
-from dissector.core import limits
 from dissector.export.redaction.frames import Redactor
 from dissector.export.redaction.pseudonyms import MASK
 from dissector.protocol.codec.plan import ArrayPlan, FieldPlan, StructPlan, TypePlan, plan
@@ -33,8 +32,6 @@ from dissector.protocol.tree import Node
 from dissector.protocol.wire import uuid_text
 
 _OF_THE_LOG: Final = frozenset(("FetchSnapshotResponse",))
-_MOST_RECORDS: Final = limits.DEFAULT.tree_nodes // 100
-"""Records and headers of one frame whose tree surely has all of them."""
 KEPT_TOGETHER: Final = 1 << 20
 """Bytes that are searched for pieces of names together: in a frame alone, most of the time goes into the call."""
 _CRC: Final = slice(CRC_FROM - 4, CRC_FROM)
@@ -201,7 +198,7 @@ class PlainFrames:
         if layout.body not in RECORDS_FIELDS:
             return []
         budget, found = frame_budget(), list[_Section]()
-        is_internal, records = False, 0
+        is_internal = False
         for column, start, size in message.places:
             kind = self._field(message, column).type
             if kind == "uuid":
@@ -213,8 +210,7 @@ class PlainFrames:
                 if some is None:
                     return None
                 found += some
-                records += sum(len(each.contents) + len(each.keys) + each.batch.records_count for each in some)
-        return None if records > _MOST_RECORDS or (found and is_internal) else found
+        return None if found and is_internal else found
 
     def _is_internal(self, topic_id: str) -> bool:
         return topic_id == CLUSTER_METADATA_ID or self._topic_names.get(topic_id, "") in INTERNAL_TOPICS
@@ -275,9 +271,7 @@ def _section(batch: Batch, at: int, budget: DecompressionBudget) -> _Section | N
     if secret_marks().is_near(plain):
         return None
     base = batch.base_offset, batch.base_timestamp
-    columns = section_columns(
-        plain, batch.records_count, batch.attributes, base, batch.max_timestamp, min(budget.parts, _MOST_RECORDS)
-    )
+    columns = section_columns(plain, batch.records_count, batch.attributes, base, batch.max_timestamp, budget.parts)
     if columns is None:
         return None
     _, _, _, keys, key_sizes, values, value_sizes, _, _ = columns.records.tolist()

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from typing import Final
 
+from dissector.core.expansion import RUN
 from dissector.core.finding import Finding, Severity
 from dissector.core.text import counted
 from dissector.protocol.records.batch import HEADER_FIELDS, Batch
@@ -79,6 +80,7 @@ class RecordTracer:
         leaf = spans.leaf(node, "(compressed)", "BYTES", spans.end, batch.section)
         inner = self._sections.open(batch.codec, leaf, batch.section, batch.most_records)
         if inner is not None:
+            RUN.take_records(len(batch.section), batch.most_records(inner.data))
             _records(inner, batch, node, self.budget)
 
 

@@ -8,7 +8,10 @@ import pytest
 
 from dissector.analysis.diff.message_contents import UNNUMBERED, MessageContents, content_numbers
 from dissector.capture_session import Capture
+from dissector.index.fetch_sessions import FetchSessions
 from tests.analysis.diff.editing import bundled as path_of
+from tests.index.test_fetch_sessions import fetch
+from tests.traffic import Turn, capture_of, conversation
 from tools.benchmarks.captures import repeated
 
 
@@ -49,3 +52,17 @@ def test_no_change_of_bytes_is_taken_for_none(client: str, tmp_path: Path) -> No
     with Capture([str(path)]) as capture:
         messages, numbers = check(capture)
     assert messages > 2 * numbers  # many changes are of what no leaf shows
+
+
+def test_the_partitions_of_a_fetch_session_are_not_listed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """No leaf of a message has them, and a session that grows by a topic a Fetch makes lists of the square of these."""
+    turns = [Turn(True, fetch(number, number, {f"t-{number}": [0]}, {})) for number in range(5)]
+    path = capture_of(tmp_path, conversation(turns))
+    with Capture([path]) as capture:
+        for _ in capture.read():
+            pass
+        monkeypatch.setattr(FetchSessions, "partitions", lambda *_, **__: pytest.fail("listed"))
+        contents = MessageContents(capture, is_request=True)
+        assert all(contents.of(UNNUMBERED, row).leaves for row in range(5))
+        monkeypatch.undo()
+        assert capture.exchange(4).fetched == {f"t-{number}": [0] for number in range(5)}

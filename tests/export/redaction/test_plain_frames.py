@@ -11,10 +11,14 @@ import pytest
 import dissector
 from dissector.bulk.message_texts import MessageTexts
 from dissector.capture_session import Capture
+from dissector.core.limits import DEFAULT
 from dissector.export.redaction.frames import Redactor
 from dissector.export.redaction.plain_frames import PlainFrames
 from dissector.export.redaction.rows import FrameSide, RedactedFrames
+from dissector.protocol.message import read, request_layout
+from dissector.protocol.records.batch import Batch
 from dissector.protocol.records.from_json import records_bytes
+from dissector.protocol.records.to_json import frame_budget
 from dissector.protocol.schema.api_keys import ApiKey
 from tests.cases import cases
 from tests.conftest import PCAPS, some_of
@@ -126,6 +130,20 @@ def test_codecs(codec: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
     assert plain.names == tree.names
     assert plain.plain[True] == 2
     assert not any(word in b"".join(plain.frames) for word in (b"payments", b"value", b"key-of", b"trace", b"abcd"))
+
+
+@pytest.mark.slow
+def test_many_records_need_no_tree(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A frame of a few kilobytes may have that many, and their trees took a second a frame."""
+    count = DEFAULT.packed_records - 1
+    path = produced(tmp_path, [record("abcdefgh") for _ in range(count)], codec=4)
+    plain = redacted(path, monkeypatch, by_tree=False)
+    assert plain.plain == {True: 2}
+    body = read(plain.frames[0], request_layout(ApiKey.PRODUCE, 9)).body
+    section = body["topic_data"][0]["partition_data"][0]["records"]
+    batch = Batch.read(section)
+    assert batch.crc_valid
+    assert [each.value for each in batch.records(frame_budget())] == [b"*" * 8] * count
 
 
 @cases(("records", "fields"), [
