@@ -42,10 +42,10 @@ def export(
     request = ExportRequest(form, redact, numbers, filter, has_secrets=secrets, is_decrypted=decrypted)
     ranges = None if numbers is None else ranges_of(numbers)
     row_filter = parse_filter(filter, options=options)
-    if any(is_same_file(name, out) for name in files):
-        raise CaptureError(f"{out}: is an input: choose another name to write to")
     with options.open(files) as capture:
-        check_request(files, request)
+        if any(is_same_file(name, out) for name in capture.names):
+            raise CaptureError(f"{out}: is an input: choose another name to write to")
+        check_request(capture.names, request)
         if not read_rows(capture):
             return NEGATIVE
         if form.entry.needs_findings or (row_filter is not None and row_filter.reads_findings):

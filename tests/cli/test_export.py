@@ -38,11 +38,13 @@ def test_what_can_not_be_exported_is_one_line(tmp_path: Path) -> None:
     copy = tmp_path / "copy.pcapng"
     copy.write_bytes(Path(JAVA).read_bytes())
     out = str(tmp_path / "out.pcapng")
+    (tmp_path / "empty").mkdir()
     for words, code, message in (
         ((str(copy), "-w", str(copy)), 2, b"is an input"),
         (("-", "-w", out), 2, b"reads a capture twice"),
         (("none.pcap", "-w", out), 2, b"none.pcap: no such file"),
-        ((str(tmp_path), "-w", out), 2, b"is a directory"),
+        ((str(tmp_path), "-w", str(copy)), 2, b"is an input"),
+        ((str(tmp_path / "empty"), "-w", out), 2, b"a folder without captures"),
         ((JAVA, "--rows", "9-7", "-w", out), 2, b"'9-7' is neither a row number"),
         ((JAVA, "--rows", "100000", "-w", out), 1, b"no row 100000"),
         ((JAVA, "-w", str(tmp_path / "no" / "folder.txt")), 2, b"no such file"),

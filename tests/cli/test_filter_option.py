@@ -29,9 +29,10 @@ def test_whatever_a_filter_may_read_can_be_had_in_every_command_with_one() -> No
         for each in command_pages(get_command(app))
     }
     filtering = {name for name, options in pages.items() if options & {"-Y", "--a"}}
-    assert filtering == {"open", "show", "records", "stats", "diff", "live", "export", "groups"}
+    assert filtering == {"open", "show", "records", "stats", "diff", "live", "proxy", "export", "groups"}
     for name in filtering:
-        assert {"--show-secrets", "--keylog", "--resolve", "--schemas"} <= pages[name], name
+        assert {"--show-secrets", "--resolve", "--schemas"} <= pages[name], name
+        assert ("--keylog" in pages[name]) == (name != "proxy"), name  # which has what TLS carries
 
 
 @pytest.mark.parametrize("command", ["show", "stats"])

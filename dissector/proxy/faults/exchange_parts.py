@@ -4,6 +4,7 @@ They are not masked: what passes is the user's own, and nothing of it is shown.
 """
 
 import time
+from functools import cache
 from typing import Final
 
 from dissector.exchange.model import Exchange, ExchangeMessage, ExchangeRow
@@ -23,7 +24,7 @@ def of_head(connection: Connection, head: FrameHead) -> Exchange:
         head.api_version, head.correlation_id, head.client_id, head.size,
         None, None, None, None, None, None, None, "", None,
     )  # fmt: skip
-    return Exchange(row, head.api_key, _NOT_THERE, None)
+    return Exchange(row, head.api_key, _not_there(), None)
 
 
 def of_request(connection: Connection, head: FrameHead, frame: bytes, context: DecodingContext) -> Exchange:
@@ -49,5 +50,7 @@ def set_body(message: ExchangeMessage, body: Values) -> None:
     message._decoded = Decoded(found.header, body, found.rest, found.findings)
 
 
-_NOT_THERE: Final = ExchangeMessage(0, 0, b"", 0, request_layout(-1, 0), DecodingContext())
-"""A request whose bytes are not there: only that there is one is known."""
+@cache
+def _not_there() -> ExchangeMessage:
+    """Return a request whose bytes are not there: only that there is one is known."""
+    return ExchangeMessage(0, 0, b"", 0, request_layout(-1, 0), DecodingContext())
