@@ -82,6 +82,11 @@ class SideFields:
         """Whether something of the side is read at all."""
         return bool(self._keys or self.tests)
 
+    @property
+    def has_keys(self) -> bool:
+        """Whether messages are numbered by anything but their API and version."""
+        return any(self.key[1:])
+
     def is_key(self, _api_key: int, column: ColumnPlan) -> bool:
         """Whether a column is in the key of messages: of tested fields only how many there are."""
         if column not in self._are_keys:

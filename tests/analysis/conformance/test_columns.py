@@ -1,6 +1,7 @@
 """What columns prove of a capture is what a look at each message gives, in order."""
 
 import random
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -19,7 +20,22 @@ from dissector.index.index_columns import IndexColumns
 from dissector.protocol.kernel.record_tests import have_messages, have_other_checksums
 from dissector.protocol.records.entries import RecordsEntryKind, split_entries
 from dissector.protocol.records.from_json import records_bytes
-from tests.analysis.conformance.steps import batch
+from tests.analysis.conformance.making import Step, made
+from tests.analysis.conformance.steps import (
+    add,
+    assigned,
+    batch,
+    beat,
+    consumer_beat,
+    end,
+    fetch,
+    fetched,
+    join,
+    numbered,
+    offers,
+    produce,
+    share,
+)
 from tests.analysis.conformance.test_any_input import pairs
 from tests.conftest import BUNDLED, some_of
 from tests.protocol.vectors import RELEASES
@@ -84,6 +100,54 @@ def test_columns_and_single_messages_agree_on_damaged_recordings(path: Path, tmp
     damaged = tmp_path / path.name
     damaged.write_bytes(data)
     assert said(held(damaged, RULES)) == said(held(damaged, CAREFUL))
+
+
+def families(chance: random.Random) -> dict[str, Callable[[], Step]]:
+    """Of each kind of conversation the next step."""
+    some, number = chance.choice, chance.randint
+
+    def transactional() -> Step:
+        batches = numbered(some([0, 2]), attributes=some([0, 0x10, 0x10]))
+        name = some(["t", "t", "t", "t", "u", None])
+        return produce(batches, index=number(0, 1), version=some([9, 9, 12]), transactional_id=name)
+
+    def sequence() -> Step:
+        first = number(0, 3) if chance.random() < 0.95 else some([-1, (1 << 31) - 2])
+        return produce(numbered(first, int(chance.random() < 0.2)), error=some([0, 0, 0, 6, 45]))
+
+    return {
+        "sequences": sequence,
+        "transactions": lambda: some([transactional, lambda: end(), lambda: add(number(0, 1))])(),
+        "epochs": lambda: consumer_beat(
+            number(-1, 2), number(0, 2), some([0, 0, 0, 25, 110, 14]), member_id=some(["m1", "m2", ""])
+        ),
+        "offers": lambda: offers((0, 3, some([9, 7])), version=number(0, 3), error=some([0, 35])),
+        "versions": lambda: some([offers((0, 3, some([9, 7]))), produce(batch(), version=some([7, 8, 9]))]),
+        "assignments": lambda: assigned(*some([[("m1", 0)], [("m2", 0)], []]), some([("m1", 0), ("m2", 1)])),
+        "members": lambda: some(
+            [join(some(["", "m1"]), some([0, 79]), generation=number(0, 2)), beat(number(0, 2), error=some([0, 27]))]
+        ),
+        "shares": lambda: share(number(-1, 3), chance.random() < 0.5),
+        "fetches": lambda: fetch(
+            None, fetched(error_code=some([0, 0, 1]), high_watermark=number(-1, 5), last_stable_offset=number(-1, 6))
+        ),
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("family", sorted(families(random.Random(0))))
+def test_columns_and_single_messages_agree_on_conversations(family: str, tmp_path: Path) -> None:
+    """What a client says keeps rules and breaks them; now and then a response comes late or never, or an id again."""
+    for seed in range(40):
+        chance = random.Random(f"{family} {seed}")
+        step = families(chance)[family]
+        steps, at = [], 0
+        for _ in range(chance.randint(2, 8)):
+            at += chance.randint(0, 9)
+            answered = at + chance.choice([0, 1, 20])
+            timed = step()._replace(at=at, answered=answered, correlation_id=chance.choice([None, None, None, 2]))
+            steps.append(timed if chance.random() < 0.8 else timed._replace(response=None))
+        path = Path(made(tmp_path, steps))
+        assert said(held(path, RULES)) == said(held(path, CAREFUL)), seed
 
 
 @given(
