@@ -210,6 +210,12 @@ def is_there(values: Int64) -> Bool:
     return there
 
 
+def is_empty(values: Int64) -> Bool:
+    """Which texts and arrays have nothing or are null, by their sizes."""
+    empty: Bool = values <= 0
+    return empty
+
+
 def is_set(values: Int64) -> Bool:
     """Which numbers are not zero."""
     are_set: Bool = values != 0

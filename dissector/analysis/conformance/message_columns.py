@@ -17,6 +17,7 @@ from dissector.analysis.conformance.batch_columns import LoneBatches, batches_in
 from dissector.analysis.conformance.declared_fields import TROUBLE, Reads, SideFields, is_set
 from dissector.analysis.conformance.events import NOWHERE, Computed, MessageEvent, MessagePlaces
 from dissector.analysis.records import NO_PRODUCER
+from dissector.bulk.body_elements import ElementNames, OfElements
 from dissector.bulk.body_numbers import OfBodies
 from dissector.bulk.body_texts import NO_TEXT
 from dissector.bulk.tested_fields import Test, TestedMessages
@@ -223,7 +224,7 @@ class MessageColumns:
         wanted = fields.key, apis
         if wanted not in self._keys:
             is_request = fields.key[0] == REQUEST
-            chosen = np.flatnonzero(self.of(apis) & (self.has_request if is_request else self.is_answered))
+            chosen = np.flatnonzero(self.of(apis) & self._there(fields.key[0]))
             keys = np.full(len(self.rows), NO_KEY, np.int32)
             if not fields.has_keys:
                 keys[chosen] = np.where(self._read(fields.key[0])[chosen], self._layouts[chosen], NO_KEY)
@@ -255,7 +256,7 @@ class MessageColumns:
         """Numbers that stand alone in the bodies of one side, by name, for both messages of each exchange: ``(m,)``.
         Where columns can't read a body, it is decoded."""
         is_request = side == REQUEST
-        chosen = np.flatnonzero(self.of(apis) & (self.has_request if is_request else self.is_answered))
+        chosen = np.flatnonzero(self.of(apis) & self._there(side))
         if not len(chosen):
             return dict.fromkeys(names, OfBodies.none(len(self.exchange)))
         found = {name: OfBodies.none(len(self.rows)) for name in names}
@@ -275,7 +276,7 @@ class MessageColumns:
         """Numbers for texts that stand alone in the bodies of one side, by name, for both messages of each exchange:
         ``(m,)``; `NO_TEXT` where there is none. Where columns can't read a body, it is decoded."""
         is_request = side == REQUEST
-        chosen = np.flatnonzero(self.of(apis) & (self.has_request if is_request else self.is_answered))
+        chosen = np.flatnonzero(self.of(apis) & self._there(side))
         found = {name: np.full(len(self.rows), NO_TEXT) for name in names}
         if not len(chosen):
             return dict.fromkeys(names, np.full(len(self.exchange), NO_TEXT))
@@ -289,6 +290,15 @@ class MessageColumns:
                 value = event.body.get(name) if event.is_read else None
                 numbers[at] = self._texts.of(value) if isinstance(value, str) else NO_TEXT
         return {name: each[self.exchange] for name, each in found.items()}
+
+    def elements(self, apis: Iterable[str], names: ElementNames, *, side: str) -> OfElements:
+        """Elements of a list in the bodies of one side, by exchange, with the numbers of `texts`. What columns can't
+        read has none."""
+        chosen = np.flatnonzero(self.of(apis) & self._there(side))
+        found = self._unmasked.messages.elements(
+            self.rows[chosen], names, self._texts, is_request=side == REQUEST
+        )  # fmt: skip
+        return found._replace(row=chosen[found.row])
 
     @cached_property
     def batches(self) -> LoneBatches:

@@ -17,8 +17,9 @@ from dissector.analysis.conformance.message_columns import MessageColumns
 from dissector.analysis.conformance.rule import Proof, RuleMemory
 from dissector.capture_session import Capture
 from dissector.index.index_columns import IndexColumns
-from dissector.protocol.kernel.record_tests import have_messages, have_other_checksums
-from dissector.protocol.records.entries import RecordsEntryKind, split_entries
+from dissector.protocol.kernel.record_tests import have_batches, have_other_checksums, have_wrappers
+from dissector.protocol.records.compression import CODEC_MASK
+from dissector.protocol.records.entries import MAGIC_AT, RecordsEntryKind, split_entries
 from dissector.protocol.records.from_json import records_bytes
 from tests.analysis.conformance.making import Step, made
 from tests.analysis.conformance.steps import (
@@ -174,7 +175,14 @@ def test_messages_are_in_the_order_in_which_they_came_to_a_heap(rows: list[tuple
 
 
 FIELDS = st.lists(
-    st.sampled_from([records_bytes({"batches": [batch()]}), records_bytes({"batches": [batch(magic=1)]}), b"\0" * 5]),
+    st.sampled_from(
+        [
+            records_bytes({"batches": [batch()]}),
+            records_bytes({"batches": [batch(magic=1)]}),
+            records_bytes({"batches": [batch(magic=1, attributes=1)]}),
+            b"\0" * 5,
+        ]
+    ),
     max_size=3,
 ).map(b"".join)
 
@@ -191,7 +199,13 @@ def test_records_are_tested_as_their_entries_are_read(damaged: list[tuple[bytes,
     sizes = np.array([len(field) for field in fields], np.int64)
     starts = (np.cumsum(sizes) - sizes + whole.ctypes.data).astype(np.uint64)
     entries = [list(split_entries(field)) for field in fields]
-    messages = [any(each.kind is RecordsEntryKind.MESSAGE for each in some) for some in entries]
+    wrappers = [
+        any(
+            each.kind is RecordsEntryKind.MESSAGE and field[each.start + MAGIC_AT + 1] & CODEC_MASK for each in some
+        ) for field, some in zip(fields, entries, strict=True)
+    ]  # fmt: skip
+    batches = [any(each.kind is RecordsEntryKind.BATCH for each in some) for some in entries]
     others = [any(not each.crc_valid for each in batches_in(field)) for field in fields]
-    assert have_messages(starts, sizes).tolist() == messages
+    assert have_wrappers(starts, sizes).tolist() == wrappers
+    assert have_batches(starts, sizes).tolist() == batches
     assert have_other_checksums(starts, sizes).tolist() == others

@@ -14,7 +14,7 @@ from dissector.analysis.conformance.rule import Proof, RuleBook, RuleMemory, Rul
 from dissector.analysis.records import NO_PRODUCER
 from dissector.bulk.single_batches import SingleBatchColumns, single_batches
 from dissector.core.arrays import Bool, Int64, UInt64
-from dissector.protocol.kernel.record_tests import have_other_checksums
+from dissector.protocol.kernel.record_tests import have_batches, have_other_checksums
 from dissector.protocol.records.batch import Batch
 from dissector.protocol.records.entries import RecordsEntryKind, split_entries
 from dissector.protocol.records.format_rules import ZSTD_SINCE
@@ -65,10 +65,11 @@ def _batches(event: MessageEvent) -> tuple[SentBatch, ...]:
 
 
 def _counts_otherwise(addresses: UInt64, sizes: Int64) -> Bool:
-    """Which fields have anything but one batch whose numbers fit."""
+    """Which fields have batches other than one whose numbers fit."""
     headers, are_batches = single_batches(addresses, sizes)
     count = headers["records_count"].astype(np.int64)
     others = ~are_batches
+    others[others] = have_batches(addresses[others], sizes[others])
     others[are_batches] = (count <= 0) | (headers["last_offset_delta"] != count - 1)
     return others
 
