@@ -62,7 +62,7 @@ class FindingsPass:
 
     def limit_to(self, rows: Int64, codes: Collection[str] | None = None) -> None:
         """Examine only what the findings of these rows need; before the first step, when reading is finished. With
-        `codes` only these cross-message findings are found."""
+        `codes` only these cross-message findings are found, and only where these rows' connections have them."""
         self._begun(part=False).limit_to(self._rows.index_rows(rows), codes)
 
     def examine_in_order(self, now_ns: int) -> Iterator[Progress]:

@@ -20,6 +20,7 @@ from dissector.core.finding import Finding
 from dissector.exchange.decoder import ExchangeDecoder
 
 if TYPE_CHECKING:  # imported on use: a command needs few of them
+    from dissector.bulk.body_elements import BodyElements, ElementNames, OfElements
     from dissector.bulk.body_numbers import BodyNumbers, OfBodies
     from dissector.bulk.body_partitions import BodyPartitions, Lists, OfPartitions
     from dissector.bulk.body_texts import BodyTexts
@@ -136,6 +137,12 @@ class ManyMessages:
         return BodyTexts(self._bodies)
 
     @cached_property
+    def _elements(self) -> "BodyElements":
+        from dissector.bulk.body_elements import BodyElements
+
+        return BodyElements(self._bodies)
+
+    @cached_property
     def _partitions(self) -> "BodyPartitions":
         from dissector.bulk.body_partitions import BodyPartitions
 
@@ -229,6 +236,12 @@ class ManyMessages:
     ) -> dict[str, Int64]:
         """Texts that stand alone in the bodies of rows of connections, by name: see `BodyTexts`."""
         return self._lone_texts.of(self._rows.index_rows(rows), names, texts, is_request=is_request)
+
+    def elements(
+        self, rows: Int64, names: "ElementNames", texts: "ValueNumbers[str]", *, is_request: bool
+    ) -> "OfElements":
+        """Elements of a list in the bodies of rows of connections: see `BodyElements`."""
+        return self._elements.of(self._rows.index_rows(rows), names, texts, is_request=is_request)
 
     def tested(
         self, rows: Int64, tests: "Callable[[int, Program], Sequence[Test]]", *, questions: int,

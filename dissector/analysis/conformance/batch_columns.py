@@ -37,12 +37,12 @@ class LoneBatches(NamedTuple):
         return self._replace(columns=self.columns.where(self.columns.producer_id != NO_PRODUCER))
 
     def kept(
-        self, keys: tuple[Int64, ...], follows: Callable[[SingleBatchColumns, SingleBatchColumns], Bool],
+        self, keys: tuple[Int64, ...], follows: Callable[[SingleBatchColumns, Bool], Bool],
         breaks: Bool, *, counts_first: bool,
     ) -> tuple[Int64, Bool]:  # fmt: skip
-        """How many verdicts the batches of each exchange are worth, `(e,)`, if each one `follows` the one before it of
-        its key; and the exchanges that must be looked at: all of the keys of one that does not, or that `breaks` the
-        rule by itself, and odd ones."""
+        """How many verdicts the batches of each exchange are worth, `(e,)`, if each one `follows` those before it of
+        its key, which it is asked of all batches, key by key, with the first ones of keys; and the exchanges that must
+        be looked at: all of the keys of one that does not, or that `breaks` the rule by itself, and odd ones."""
         at = self.columns.at
         kept = np.zeros(len(self.is_odd), np.int64)
         is_open = self.is_odd.copy()
@@ -51,9 +51,7 @@ class LoneBatches(NamedTuple):
         key = numbered_rows(*keys)[0].astype(np.int64)
         order = np.argsort(key, kind="stable")
         is_first = np.diff(key[order], prepend=-1) != 0
-        fits = is_first.copy()
-        after = np.flatnonzero(~is_first)
-        fits[after] = follows(self.columns.where(order[after - 1]), self.columns.where(order[after]))
+        fits = follows(self.columns.where(order), is_first)
         says = np.ones(len(key), np.bool_)
         says[order] = counts_first | ~is_first
         is_open[at[order[~fits]]] = True

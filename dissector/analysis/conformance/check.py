@@ -220,7 +220,7 @@ def _closed(capture: Capture, columns: MessageColumns) -> Iterator[tuple[Message
 
     is_begun = capture.findings.examination is not None
     if not is_begun:
-        capture.findings.limit_to(np.array([each.number - 1 for each in closed], np.int64), VERSION_CODES)
+        capture.findings.limit_to(columns.rows[chosen], VERSION_CODES)
     for _ in capture.findings.examine():
         pass
     found: dict[int, list[Finding]] = {}

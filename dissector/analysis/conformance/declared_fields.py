@@ -82,6 +82,11 @@ class SideFields:
         """Whether something of the side is read at all."""
         return bool(self._keys or self.tests)
 
+    @property
+    def has_keys(self) -> bool:
+        """Whether messages are numbered by anything but their API and version."""
+        return any(self.key[1:])
+
     def is_key(self, _api_key: int, column: ColumnPlan) -> bool:
         """Whether a column is in the key of messages: of tested fields only how many there are."""
         if column not in self._are_keys:
@@ -203,6 +208,12 @@ def is_there(values: Int64) -> Bool:
     """Which texts and arrays are not null, by their sizes."""
     there: Bool = values >= 0
     return there
+
+
+def is_empty(values: Int64) -> Bool:
+    """Which texts and arrays have nothing or are null, by their sizes."""
+    empty: Bool = values <= 0
+    return empty
 
 
 def is_set(values: Int64) -> Bool:

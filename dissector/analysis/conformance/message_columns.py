@@ -17,6 +17,7 @@ from dissector.analysis.conformance.batch_columns import LoneBatches, batches_in
 from dissector.analysis.conformance.declared_fields import TROUBLE, Reads, SideFields, is_set
 from dissector.analysis.conformance.events import NOWHERE, Computed, MessageEvent, MessagePlaces
 from dissector.analysis.records import NO_PRODUCER
+from dissector.bulk.body_elements import ElementNames, OfElements
 from dissector.bulk.body_numbers import OfBodies
 from dissector.bulk.body_texts import NO_TEXT
 from dissector.bulk.tested_fields import Test, TestedMessages
@@ -26,9 +27,12 @@ from dissector.core.columns import ValueNumbers
 from dissector.exchange.model import Exchange
 from dissector.findings.framework.read_fields import REQUEST, RESPONSE, SIDES
 from dissector.protocol.codec.program import Program
+from dissector.protocol.kernel.shredding import numbered_rows
 from dissector.protocol.schema.loader import api_named
 
 NO_KEY: Final = 0
+_CLIENT_BITS: Final = 32
+_TROUBLE: Final = SideFields.of({f"response.**.{name}": is_set for name in TROUBLE}, RESPONSE)
 
 
 class MessageColumns:
@@ -54,11 +58,17 @@ class MessageColumns:
         self.exchange[self.places.response[has_response]] = np.flatnonzero(has_response)
         self.is_request[self.places.request[has_request]] = True
         self._keys: dict[object, Int32] = {}
+        self._are_read: dict[str, Bool] = {}
+        self._have_trouble: Bool = np.zeros(len(self.rows), np.bool_)
         self._of_apis: dict[frozenset[int], Bool] = {}
         self._texts = ValueNumbers[str]()
         self.empty_text = self._texts.of("")
         """The number of the text without a character."""
         self._computed: dict[Callable[[MessageColumns], object], object] = {}
+
+    def text(self, text: str) -> int:
+        """The number of a text, as `texts` gives it."""
+        return self._texts.of(text)
 
     def once(self, compute: "Callable[[MessageColumns], Computed]") -> Computed:
         """What a function gives for this capture: computed for the first rule that asks, kept for the others."""
@@ -95,9 +105,13 @@ class MessageColumns:
         return str(client_id), int(found.api_key[exchange]), int(found.correlation_id[exchange])
 
     @cached_property
-    def host(self) -> Int64:
-        """By exchange, a number for its client's host."""
-        return self._numbered_ends(lambda connection: self._ends(connection)[0].rpartition(":")[0])
+    def client(self) -> Int64:
+        """By exchange, a number for its client's host and client id; one without is called None."""
+        host = self._numbered_ends(lambda connection: self._ends(connection)[0].rpartition(":")[0])
+        numbers, which = np.unique(self.found.client_id, return_inverse=True)
+        texts = ValueNumbers[str]()
+        ids = np.array([texts.of(str(self._client_id(number))) for number in numbers.tolist()], np.int64)
+        return host << _CLIENT_BITS | ids[which]
 
     def _numbered_ends(self, end: Callable[[int], str]) -> Int64:
         """By exchange, a number for an end of its connection."""
@@ -135,21 +149,28 @@ class MessageColumns:
         is_careful = [np.zeros(len(self.rows), np.bool_) for _ in questions]
         for side in SIDES:
             fields = [SideFields.of(reads, side) for _, reads in questions]
-            asked = [(n, each) for n, each in enumerate(fields) if each.tests]
-            if side == RESPONSE:
-                for n, each in asked:
-                    chosen[n] = chosen[n] & (self.may_have_trouble if each.is_of_trouble else self.is_answered)
-            some = np.flatnonzero(np.any([chosen[n] for n, _ in asked], axis=0)) if asked else np.zeros(0, np.int64)
+            asked = {n: each for n, each in enumerate(fields) if each.tests}
+            there = self._there(side)
+            of_trouble = {n for n, each in asked.items() if side == RESPONSE and each.is_of_trouble}
+            asks_all = any(chosen[n][there].all() for n in asked if n not in of_trouble)
+            for n in asked:
+                chosen[n] = chosen[n] & (self.may_have_trouble if n in of_trouble and not asks_all else there)
+            some = np.flatnonzero(np.any([chosen[n] for n in asked], axis=0)) if asked else np.zeros(0, np.int64)
             if not len(some):
                 continue
-            found = self._tested(some, side, dict(asked), [apis for apis, _ in questions])
-            for n, _ in asked:
+            ask = self._ask_all if asks_all else self._ask
+            found = ask(some, side, asked, [apis for apis, _ in questions])
+            for n in asked:
                 passes[n][some] |= found.passes[n] & found.is_read & chosen[n][some]
                 is_careful[n][some] |= ~found.is_read & chosen[n][some]
         self._decode_careful([reads for _, reads in questions], is_careful, passes)
         return passes
 
-    def _tested(
+    def _there(self, side: str) -> Bool:
+        """Which exchanges have a message of a side: a response to a request of the capture."""
+        return self.has_request if side == REQUEST else self.is_answered
+
+    def _ask(
         self, exchanges: Int64, side: str, asked: Mapping[int, SideFields], apis: Sequence[Iterable[str]]
     ) -> TestedMessages:
         """Ask the messages of one side."""
@@ -164,6 +185,24 @@ class MessageColumns:
             joins=any(each.reads_records for each in asked.values()),
         )  # fmt: skip
 
+    def _ask_all(
+        self, exchanges: Int64, side: str, asked: Mapping[int, SideFields], apis: Sequence[Iterable[str]]
+    ) -> TestedMessages:
+        """Ask all messages of one side, and keep which of them can be read, and which may have trouble."""
+        trouble = {len(apis): _TROUBLE} if side == RESPONSE else {}
+        found = self._ask(exchanges, side, {**asked, **trouble}, [*apis, *(() for _ in trouble)])
+        self._are_read[side] = np.zeros(len(self.rows), np.bool_)
+        self._are_read[side][exchanges] = found.is_read
+        for n in trouble:
+            self._have_trouble[exchanges] = found.passes[n] | ~found.is_read
+        return found
+
+    def _read(self, side: str) -> Bool:
+        """Which exchanges have a message of a side that columns can read."""
+        if side not in self._are_read:
+            self._ask_all(np.flatnonzero(self._there(side)), side, {}, [])
+        return self._are_read[side]
+
     def _decode_careful(self, reads: Sequence[Reads], is_careful: Sequence[Bool], passes: Sequence[Bool]) -> None:
         """Ask what columns can't read."""
         sides = [[SideFields.of(each, side) for side in SIDES] for each in reads]
@@ -176,13 +215,8 @@ class MessageColumns:
     @cached_property
     def may_have_trouble(self) -> Bool:
         """Which exchanges have a response with an error or that was throttled, or one that columns can't read."""
-        chosen = np.flatnonzero(self.is_answered)
-        asked = {0: SideFields.of({f"response.**.{name}": is_set for name in TROUBLE}, RESPONSE)}
-        may = np.zeros(len(self.rows), np.bool_)
-        if len(chosen):
-            found = self._tested(chosen, RESPONSE, asked, [()])
-            may[chosen] = found.passes[0] | ~found.is_read
-        return may
+        self._read(RESPONSE)
+        return self._have_trouble
 
     def keys(self, apis: frozenset[str], fields: SideFields) -> Int32:
         """Numbers of the messages of one side, by exchange: those of one number are equal in the fields that are read,
@@ -190,9 +224,11 @@ class MessageColumns:
         wanted = fields.key, apis
         if wanted not in self._keys:
             is_request = fields.key[0] == REQUEST
-            chosen = np.flatnonzero(self.of(apis) & (self.has_request if is_request else self.is_answered))
+            chosen = np.flatnonzero(self.of(apis) & self._there(fields.key[0]))
             keys = np.full(len(self.rows), NO_KEY, np.int32)
-            if len(chosen):
+            if not fields.has_keys:
+                keys[chosen] = np.where(self._read(fields.key[0])[chosen], self._layouts[chosen], NO_KEY)
+            elif len(chosen):
                 numbers = self._unmasked.messages.field_keys(
                     fields.is_key, is_request=is_request, outlines=fields.is_outline, in_columns=True
                 )
@@ -201,23 +237,26 @@ class MessageColumns:
         return self._keys[wanted]
 
     @cached_property
+    def _layouts(self) -> Int32:
+        """By exchange, a number for its API and version, from 1."""
+        return numbered_rows(self.found.api_key, self.found.version)[0] + 1
+
+    @cached_property
     def is_request_plain(self) -> Bool:
         """Which exchanges have a request that columns can read."""
-        plain: Bool = self.keys(frozenset(), SideFields.of({}, REQUEST)) != NO_KEY
-        return plain
+        return self._read(REQUEST)
 
     @cached_property
     def is_plain(self) -> Bool:
         """Which exchanges columns can read, both messages, or the one that is there."""
-        of_response = self.keys(frozenset(), SideFields.of({}, RESPONSE)) != NO_KEY
-        plain: Bool = self.is_request_plain & (of_response | ~self.is_answered)
+        plain: Bool = self.is_request_plain & (self._read(RESPONSE) | ~self.is_answered)
         return plain
 
     def numbers(self, apis: Iterable[str], names: Sequence[str], *, side: str) -> dict[str, OfBodies]:
         """Numbers that stand alone in the bodies of one side, by name, for both messages of each exchange: ``(m,)``.
         Where columns can't read a body, it is decoded."""
         is_request = side == REQUEST
-        chosen = np.flatnonzero(self.of(apis) & (self.has_request if is_request else self.is_answered))
+        chosen = np.flatnonzero(self.of(apis) & self._there(side))
         if not len(chosen):
             return dict.fromkeys(names, OfBodies.none(len(self.exchange)))
         found = {name: OfBodies.none(len(self.rows)) for name in names}
@@ -237,7 +276,7 @@ class MessageColumns:
         """Numbers for texts that stand alone in the bodies of one side, by name, for both messages of each exchange:
         ``(m,)``; `NO_TEXT` where there is none. Where columns can't read a body, it is decoded."""
         is_request = side == REQUEST
-        chosen = np.flatnonzero(self.of(apis) & (self.has_request if is_request else self.is_answered))
+        chosen = np.flatnonzero(self.of(apis) & self._there(side))
         found = {name: np.full(len(self.rows), NO_TEXT) for name in names}
         if not len(chosen):
             return dict.fromkeys(names, np.full(len(self.exchange), NO_TEXT))
@@ -251,6 +290,15 @@ class MessageColumns:
                 value = event.body.get(name) if event.is_read else None
                 numbers[at] = self._texts.of(value) if isinstance(value, str) else NO_TEXT
         return {name: each[self.exchange] for name, each in found.items()}
+
+    def elements(self, apis: Iterable[str], names: ElementNames, *, side: str) -> OfElements:
+        """Elements of a list in the bodies of one side, by exchange, with the numbers of `texts`. What columns can't
+        read has none."""
+        chosen = np.flatnonzero(self.of(apis) & self._there(side))
+        found = self._unmasked.messages.elements(
+            self.rows[chosen], names, self._texts, is_request=side == REQUEST
+        )  # fmt: skip
+        return found._replace(row=chosen[found.row])
 
     @cached_property
     def batches(self) -> LoneBatches:

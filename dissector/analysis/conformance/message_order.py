@@ -23,6 +23,17 @@ def latest(keys: Int64, sets: Bool) -> Int64:
     return found
 
 
+def running(keys: Int64, change: Int64) -> Int64:
+    """The sum of `change` over each message and those before it that have the same key."""
+    order = np.argsort(keys, kind="stable")
+    total = np.cumsum(change[order])
+    begins = np.flatnonzero(np.diff(keys[order], prepend=keys[order][:1] - 1))
+    before = np.concatenate([[0], total])[begins]
+    sums = np.zeros(len(order), np.int64)
+    sums[order] = total - np.repeat(before, np.diff(begins, append=len(order)))
+    return sums
+
+
 def since(columns: MessageColumns, begins: Bool, apis: frozenset[str], *, of_connection: bool = True) -> Proof:
     """To be looked at: messages of some APIs from the request of the first exchange that `begins` something on, on its
     connection or anywhere."""

@@ -183,7 +183,8 @@ class Examination:
         """Examine only what the findings of these rows need, before anything is examined: the rows, by the detectors of
         one message; their connections, as others tell a `ConnectionDetector` nothing, by the detectors that examine
         such rows; and what the extractors need that may observe one of them. Detectors then forget less, as they
-        remember a bounded number of connections. With `codes` only these cross-message findings are found."""
+        remember a bounded number of connections. With `codes` only these cross-message findings are found, and they
+        count nothing of other connections than those of the rows."""
         self._learn()
         connections = np.zeros(int(self._index.table.connection.values.max(initial=-1)) + 1, np.bool_)
         connections[self._index.table.connection.values[rows]] = True
@@ -204,7 +205,10 @@ class Examination:
         of_some = [each for each in found if needed[each] is not None]
         of_all = [each for each in found if needed[each] is None]
         apis = NO_API.union(*(of_each for of_each in needed.values() if of_each is not None))
-        self._groups = [detectors, self._group(of_some, apis=apis), self._group(of_all)]
+        if codes is None:
+            self._groups = [detectors, self._group(of_some, apis=apis), self._group(of_all)]
+        else:
+            self._groups = [detectors, self._group(found, connections=connections)]
         self._messages.limit_to(rows if codes is None else rows[:0])
 
     def _group(

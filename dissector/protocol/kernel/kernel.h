@@ -69,7 +69,8 @@ KERNEL_API int64_t kernel_lines(const KernelLines *call);
 
 KERNEL_API uint32_t kernel_crc32c(const uint8_t *data, int64_t size);
 
-KERNEL_API int64_t kernel_have_messages(const uint64_t *fields, const int64_t *sizes, int64_t count, uint8_t *found);
+KERNEL_API int64_t kernel_have_wrappers(const uint64_t *fields, const int64_t *sizes, int64_t count, uint8_t *found);
+KERNEL_API int64_t kernel_have_batches(const uint64_t *fields, const int64_t *sizes, int64_t count, uint8_t *found);
 
 KERNEL_API int64_t kernel_have_other_checksums(const uint64_t *fields, const int64_t *sizes, int64_t count,
                                                uint8_t *found);

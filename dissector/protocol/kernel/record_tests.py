@@ -10,13 +10,19 @@ import numpy as np
 from dissector.core.arrays import Bool, Int64, UInt64
 from dissector.core.kernel import kernel_function
 
-_have_messages = kernel_function("have_messages", "PPqP")
+_have_wrappers = kernel_function("have_wrappers", "PPqP")
+_have_batches = kernel_function("have_batches", "PPqP")
 _have_other_checksums = kernel_function("have_other_checksums", "PPqP")
 
 
-def have_messages(addresses: UInt64, sizes: Int64) -> Bool:
-    """Which fields at these addresses have a message of magic 0 or 1, `(n,)`."""
-    return _test(_have_messages(), addresses, sizes)
+def have_wrappers(addresses: UInt64, sizes: Int64) -> Bool:
+    """Which fields at these addresses have a message of magic 0 or 1 that is compressed, `(n,)`."""
+    return _test(_have_wrappers(), addresses, sizes)
+
+
+def have_batches(addresses: UInt64, sizes: Int64) -> Bool:
+    """Which fields have a batch, `(n,)`."""
+    return _test(_have_batches(), addresses, sizes)
 
 
 def have_other_checksums(addresses: UInt64, sizes: Int64) -> Bool:

@@ -1,6 +1,7 @@
 """What columns prove of a capture is what a look at each message gives, in order."""
 
 import random
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -16,10 +17,26 @@ from dissector.analysis.conformance.message_columns import MessageColumns
 from dissector.analysis.conformance.rule import Proof, RuleMemory
 from dissector.capture_session import Capture
 from dissector.index.index_columns import IndexColumns
-from dissector.protocol.kernel.record_tests import have_messages, have_other_checksums
-from dissector.protocol.records.entries import RecordsEntryKind, split_entries
+from dissector.protocol.kernel.record_tests import have_batches, have_other_checksums, have_wrappers
+from dissector.protocol.records.compression import CODEC_MASK
+from dissector.protocol.records.entries import MAGIC_AT, RecordsEntryKind, split_entries
 from dissector.protocol.records.from_json import records_bytes
-from tests.analysis.conformance.steps import batch
+from tests.analysis.conformance.making import Step, made
+from tests.analysis.conformance.steps import (
+    add,
+    assigned,
+    batch,
+    beat,
+    consumer_beat,
+    end,
+    fetch,
+    fetched,
+    join,
+    numbered,
+    offers,
+    produce,
+    share,
+)
 from tests.analysis.conformance.test_any_input import pairs
 from tests.conftest import BUNDLED, some_of
 from tests.protocol.vectors import RELEASES
@@ -86,6 +103,54 @@ def test_columns_and_single_messages_agree_on_damaged_recordings(path: Path, tmp
     assert said(held(damaged, RULES)) == said(held(damaged, CAREFUL))
 
 
+def families(chance: random.Random) -> dict[str, Callable[[], Step]]:
+    """Of each kind of conversation the next step."""
+    some, number = chance.choice, chance.randint
+
+    def transactional() -> Step:
+        batches = numbered(some([0, 2]), attributes=some([0, 0x10, 0x10]))
+        name = some(["t", "t", "t", "t", "u", None])
+        return produce(batches, index=number(0, 1), version=some([9, 9, 12]), transactional_id=name)
+
+    def sequence() -> Step:
+        first = number(0, 3) if chance.random() < 0.95 else some([-1, (1 << 31) - 2])
+        return produce(numbered(first, int(chance.random() < 0.2)), error=some([0, 0, 0, 6, 45]))
+
+    return {
+        "sequences": sequence,
+        "transactions": lambda: some([transactional, lambda: end(), lambda: add(number(0, 1))])(),
+        "epochs": lambda: consumer_beat(
+            number(-1, 2), number(0, 2), some([0, 0, 0, 25, 110, 14]), member_id=some(["m1", "m2", ""])
+        ),
+        "offers": lambda: offers((0, 3, some([9, 7])), version=number(0, 3), error=some([0, 35])),
+        "versions": lambda: some([offers((0, 3, some([9, 7]))), produce(batch(), version=some([7, 8, 9]))]),
+        "assignments": lambda: assigned(*some([[("m1", 0)], [("m2", 0)], []]), some([("m1", 0), ("m2", 1)])),
+        "members": lambda: some(
+            [join(some(["", "m1"]), some([0, 79]), generation=number(0, 2)), beat(number(0, 2), error=some([0, 27]))]
+        ),
+        "shares": lambda: share(number(-1, 3), chance.random() < 0.5),
+        "fetches": lambda: fetch(
+            None, fetched(error_code=some([0, 0, 1]), high_watermark=number(-1, 5), last_stable_offset=number(-1, 6))
+        ),
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("family", sorted(families(random.Random(0))))
+def test_columns_and_single_messages_agree_on_conversations(family: str, tmp_path: Path) -> None:
+    """What a client says keeps rules and breaks them; now and then a response comes late or never, or an id again."""
+    for seed in range(40):
+        chance = random.Random(f"{family} {seed}")
+        step = families(chance)[family]
+        steps, at = [], 0
+        for _ in range(chance.randint(2, 8)):
+            at += chance.randint(0, 9)
+            answered = at + chance.choice([0, 1, 20])
+            timed = step()._replace(at=at, answered=answered, correlation_id=chance.choice([None, None, None, 2]))
+            steps.append(timed if chance.random() < 0.8 else timed._replace(response=None))
+        path = Path(made(tmp_path, steps))
+        assert said(held(path, RULES)) == said(held(path, CAREFUL)), seed
+
+
 @given(
     st.lists(
         st.tuples(st.integers(0, 20), st.booleans(), st.none() | st.integers(0, 9)).filter(lambda row: any(row[1:])),
@@ -110,7 +175,14 @@ def test_messages_are_in_the_order_in_which_they_came_to_a_heap(rows: list[tuple
 
 
 FIELDS = st.lists(
-    st.sampled_from([records_bytes({"batches": [batch()]}), records_bytes({"batches": [batch(magic=1)]}), b"\0" * 5]),
+    st.sampled_from(
+        [
+            records_bytes({"batches": [batch()]}),
+            records_bytes({"batches": [batch(magic=1)]}),
+            records_bytes({"batches": [batch(magic=1, attributes=1)]}),
+            b"\0" * 5,
+        ]
+    ),
     max_size=3,
 ).map(b"".join)
 
@@ -127,7 +199,13 @@ def test_records_are_tested_as_their_entries_are_read(damaged: list[tuple[bytes,
     sizes = np.array([len(field) for field in fields], np.int64)
     starts = (np.cumsum(sizes) - sizes + whole.ctypes.data).astype(np.uint64)
     entries = [list(split_entries(field)) for field in fields]
-    messages = [any(each.kind is RecordsEntryKind.MESSAGE for each in some) for some in entries]
+    wrappers = [
+        any(
+            each.kind is RecordsEntryKind.MESSAGE and field[each.start + MAGIC_AT + 1] & CODEC_MASK for each in some
+        ) for field, some in zip(fields, entries, strict=True)
+    ]  # fmt: skip
+    batches = [any(each.kind is RecordsEntryKind.BATCH for each in some) for some in entries]
     others = [any(not each.crc_valid for each in batches_in(field)) for field in fields]
-    assert have_messages(starts, sizes).tolist() == messages
+    assert have_wrappers(starts, sizes).tolist() == wrappers
+    assert have_batches(starts, sizes).tolist() == batches
     assert have_other_checksums(starts, sizes).tolist() == others

@@ -1,15 +1,22 @@
 """Rules on topics, transactions, and what brokers say of their cluster."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Final
 
-from dissector.analysis.conformance.declared_fields import is_there
-from dissector.analysis.conformance.events import MessageEvent
-from dissector.analysis.conformance.message_columns import MessageColumns
+import numpy as np
+
+from dissector.analysis.conformance.declared_fields import Reads, SideFields
+from dissector.analysis.conformance.events import Body, MessageEvent
+from dissector.analysis.conformance.message_columns import NO_KEY, MessageColumns
+from dissector.analysis.conformance.message_order import running, unless
 from dissector.analysis.conformance.rule import Proof, RuleBook, RuleMemory, RuleSide, Verdict, partitions
 from dissector.analysis.conformance.rules.produce import RECORDS, batches
 from dissector.analysis.records import NO_PRODUCER
+from dissector.bulk.body_texts import NO_TEXT
+from dissector.core.arrays import Bool, Int64
+from dissector.exchange.model import Exchange
+from dissector.findings.framework.read_fields import REQUEST
 from dissector.protocol.embedded.topics import NO_TOPIC_ID
 from dissector.protocol.records.batch import TRANSACTIONAL
 
@@ -20,6 +27,11 @@ ADDED_BY_BROKERS: Final = 12
 """The version of Produce since which brokers add partitions to transactions themselves (KIP-890)."""
 
 
+ADDS: Final = frozenset({"AddPartitionsToTxn"})
+ENDS: Final = frozenset({"EndTxn", "InitProducerId"})
+"""Requests with which a transaction has no partitions any more."""
+_ID: Final = "transactional_id"
+_ADDED_TO: Final[Reads] = {"request.transactions.transactional_id": None, f"request.v3_and_below_{_ID}": None}
 _LEGAL: Final = re.compile(r"[a-zA-Z0-9._-]{1,249}")
 
 
@@ -53,6 +65,32 @@ def transactional_batches(event: MessageEvent) -> Iterator[Verdict]:
             yield Verdict(event, is_kept, "transactional_id", "it is missing, or the batch has no producer id")
 
 
+def _adding(columns: MessageColumns, names: Int64) -> Bool:
+    """Which AddPartitionsToTxn exchanges may name some transactions: of those that name the same one is decoded."""
+    found = columns.of(ADDS).copy()
+    exchanges = np.flatnonzero(found)
+    keys = columns.keys(ADDS, SideFields.of(_ADDED_TO, REQUEST))[exchanges]
+    different, first, which = np.unique(keys, return_index=True, return_inverse=True)
+    is_open = different == NO_KEY
+    for at, exchange in zip(np.argsort(first).tolist(), columns.decoded(exchanges[np.sort(first)]), strict=True):
+        ids = [columns.text(str(each["transactional_id"])) for each in _additions(_body(exchange))]
+        is_open[at] |= np.isin(ids, names).any()
+    found[exchanges] = is_open[which]
+    return found
+
+
+def _body(exchange: Exchange) -> Body:
+    return MessageEvent.of(exchange, is_request=True).body
+
+
+def _additions(body: Body) -> Sequence[Body]:
+    """The transactions to which a request adds partitions, each with its topics."""
+    old = {
+        "transactional_id": body.get("v3_and_below_transactional_id"), "topics": body.get("v3_and_below_topics", ()),
+    }  # fmt: skip
+    return body.get("transactions") or (old,)
+
+
 @RULES.memory("partition-not-added", "KIP-98, KIP-890", {"Produce", "AddPartitionsToTxn", "EndTxn", "InitProducerId"})
 class PartitionsAdded(RuleMemory):
     """before Produce v12, a partition is added to the transaction before a transactional batch goes to it."""
@@ -62,21 +100,23 @@ class PartitionsAdded(RuleMemory):
 
     @classmethod
     def proof(cls, columns: MessageColumns, apis: frozenset[str]) -> Proof:
-        """It is about transactional batches."""
+        """It is about transactional batches, and what is said of their transactions."""
         sent = columns.batches
         with_some = sent.is_odd.copy()
         with_some[sent.columns.at[sent.columns.attributes & TRANSACTIONAL != 0]] = True
+        with_some &= columns.found.version < ADDED_BY_BROKERS
         if not with_some.any():
             return Proof.nothing(columns)
-        return Proof(columns.messages_of(with_some | columns.of(apis - {"Produce"})))
+        name = columns.texts(apis, (_ID,), side=REQUEST)[_ID]
+        name[name == NO_TEXT] = columns.text("None")
+        batches_of = columns.messages_of(with_some)
+        chosen = np.unique(name[batches_of & columns.is_request])
+        ends = columns.messages_of(columns.of(ENDS)) & np.isin(name, chosen)
+        return Proof(batches_of | ends | columns.messages_of(_adding(columns, chosen)))
 
     def request(self, event: MessageEvent) -> Iterator[Verdict]:
         if event.api == "AddPartitionsToTxn":
-            old = {
-                "transactional_id": event.body.get("v3_and_below_transactional_id"),
-                "topics": event.body.get("v3_and_below_topics", ()),
-            }
-            for each in event.body.get("transactions") or (old,):
+            for each in _additions(event.body):
                 known = self._added.setdefault(str(each["transactional_id"]), set())
                 known |= {(topic["name"], n) for topic in each["topics"] for n in topic["partitions"]}
         elif event.api == "Produce" and event.version < ADDED_BY_BROKERS:
@@ -85,7 +125,7 @@ class PartitionsAdded(RuleMemory):
                 if batch.is_transactional:
                     name, index = event.topic(topic), partition["index"]
                     yield Verdict(event, (name, index) in known, path, f"{name} partition {index} is not added")
-        elif event.api in ("EndTxn", "InitProducerId"):
+        elif event.api in ENDS:
             self._added.pop(str(event.body.get("transactional_id")), None)
 
 
@@ -98,12 +138,19 @@ class EndInFlight(RuleMemory):
 
     @classmethod
     def proof(cls, columns: MessageColumns, apis: frozenset[str]) -> Proof:
-        """It is about transactions that end, and Produce requests of some."""
+        """The Produce requests of a transaction that wait when it ends are counted in columns."""
         ends = columns.of({"EndTxn"})
         if not ends.any():
             return Proof.nothing(columns)
-        names = columns.tested({"Produce"}, {"request.transactional_id": is_there})
-        return Proof(columns.messages_of(ends | names))
+        name = columns.texts(apis, (_ID,), side=REQUEST)[_ID]
+        is_named = name != NO_TEXT
+        produces = is_named & columns.messages_of(~ends)
+        received = produces & columns.is_response
+        waiting = running(name, (produces & columns.is_request).astype(np.int64) - received)
+        asks = is_named & columns.is_request & columns.messages_of(ends)
+        unclear = received & columns.messages_of(~columns.is_plain)
+        found = unless(asks.astype(np.int64), (asks & (waiting > 0)) | unclear, name)
+        return found._replace(open=found.open & is_named)
 
     def request(self, event: MessageEvent) -> Iterator[Verdict]:
         name = str(event.body.get("transactional_id"))

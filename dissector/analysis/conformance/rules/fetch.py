@@ -1,12 +1,11 @@
 """Rules on Fetch and ListOffsets, for clients and for brokers."""
 
-import operator
 from collections.abc import Iterator
 from typing import Final
 
 import numpy as np
 
-from dissector.analysis.conformance.declared_fields import is_negative, is_one_of, is_set
+from dissector.analysis.conformance.declared_fields import is_negative, is_one_of
 from dissector.analysis.conformance.events import MessageEvent
 from dissector.analysis.conformance.message_columns import MessageColumns
 from dissector.analysis.conformance.message_order import latest, since, unless
@@ -174,15 +173,27 @@ def special_timestamps(event: MessageEvent) -> Iterator[Verdict]:
         yield Verdict(event, is_kept, f"{path}.timestamp", f"timestamp {time} in v{event.version}")
 
 
+def _is_unknown(error: Int64, high: Int64) -> Bool:
+    """Of which partitions without an error the high watermark is not known."""
+    is_unknown: Bool = (error == ErrorCode.NONE) & (high < 0)
+    return is_unknown
+
+
+def _is_beyond(error: Int64, high: Int64, stable: Int64) -> Bool:
+    """Of which partitions without an error the last stable offset is above the high watermark."""
+    is_beyond: Bool = (error == ErrorCode.NONE) & (stable > high)
+    return is_beyond
+
+
 @RULES.response(
     "watermarks",
     "KIP-98; FetchResponse.json",
     FETCH,
     side=RuleSide.BROKER,
     reads={
-        f"{_PARTITION}.error_code": is_set,
-        f"{_PARTITION}.high_watermark": is_negative,
-        (f"{_PARTITION}.last_stable_offset", f"{_PARTITION}.high_watermark"): operator.gt,
+        f"{_PARTITION}.error_code": None,
+        (f"{_PARTITION}.error_code", f"{_PARTITION}.high_watermark"): _is_unknown,
+        tuple(f"{_PARTITION}.{name}" for name in ("error_code", "high_watermark", "last_stable_offset")): _is_beyond,
     },
 )
 def watermarks(event: MessageEvent) -> Iterator[Verdict]:

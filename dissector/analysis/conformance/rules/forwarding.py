@@ -17,6 +17,7 @@ PATIENCE: Final = 1 << 16
 NOT_PASSED_ON: Final = frozenset({"Produce", "Fetch"})
 """Requests that a broker answers itself. They are the most."""
 UNKNOWN_TAGS: Final = "unknown_tagged_fields"
+_API_KEY_BITS: Final = 16
 _Key = tuple[str, int, int]
 _Tags = frozenset[tuple[str, str]]
 
@@ -45,15 +46,15 @@ class ForwardedTags(RuleMemory):
         which = np.flatnonzero(envelopes)
         passed_on = (_passed_on(MessageEvent.of(each, is_request=True)) for each in columns.decoded(which))
         keys = [_key(each.get("header", {})) for each in passed_on]
-        numbers = [key[2] for key in keys if key is not None]
+        ids = [key[2] << _API_KEY_BITS | key[1] for key in keys if key is not None]
         sent = columns.has_request & ~columns.of(NOT_PASSED_ON) & ~envelopes
-        sent &= np.isin(columns.found.correlation_id, numbers)
+        sent &= np.isin(columns.found.correlation_id << _API_KEY_BITS | columns.found.api_key, ids)
         earlier: dict[_Key, list[int]] = {key: [] for key in keys if key is not None}
         is_open = envelopes.copy()
         for at in np.flatnonzero(sent).tolist():
-            ids = columns.request_ids(at)
-            if ids in earlier:
-                earlier[ids].append(at)
+            sender = columns.request_ids(at)
+            if sender in earlier:
+                earlier[sender].append(at)
             elif not columns.is_request_plain[at]:
                 is_open[at] = True  # its header says who sent it
         for at, key in zip(which.tolist(), keys, strict=True):

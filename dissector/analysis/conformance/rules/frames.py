@@ -17,7 +17,7 @@ from dissector.analysis.conformance.declared_fields import (
 )
 from dissector.analysis.conformance.events import MessageEvent
 from dissector.analysis.conformance.message_columns import NO_KEY, MessageColumns
-from dissector.analysis.conformance.message_order import latest, since, unless
+from dissector.analysis.conformance.message_order import latest, running, since, unless
 from dissector.analysis.conformance.rule import REST, Proof, RuleBook, RuleMemory, RuleSide, Verdict
 from dissector.core.arrays import Int64
 from dissector.core.finding import Finding
@@ -114,12 +114,12 @@ class CorrelationIds(RuleMemory):
 
     @classmethod
     def proof(cls, columns: MessageColumns, apis: frozenset[str]) -> Proof:
-        """An id that a connection uses once is not in use."""
+        """No response to a request before it with the same id, on its connection, is still to come."""
         ids = columns.connection << 32 | (columns.found.correlation_id[columns.exchange] & 0xFFFFFFFF)
-        _, which, times = np.unique(ids[columns.is_request], return_inverse=True, return_counts=True)
-        is_repeated = np.zeros(len(ids), np.bool_)
-        is_repeated[columns.is_request] = times[which] > 1
-        return unless(columns.is_request.astype(np.int64), is_repeated, columns.connection)
+        answered = columns.is_answered[columns.exchange]
+        waiting = running(ids, np.where(answered, np.where(columns.is_request, 1, -1), 0))
+        is_used = columns.is_request & (waiting > answered)  # which counts the request itself
+        return unless(columns.is_request.astype(np.int64), is_used, columns.connection)
 
     def request(self, event: MessageEvent) -> Iterator[Verdict]:
         number = event.exchange.fields.correlation_id
@@ -208,7 +208,7 @@ class OfferedVersions(RuleMemory):
         is_kept = np.array(is_offered, np.bool_)[which] & columns.is_request_plain[columns.exchange[asks]]
         kept, is_open = np.zeros((2, len(answers)), np.int64)
         kept[asks], is_open[asks] = is_kept, ~is_kept
-        is_open[answers & np.isin(columns.connection, columns.connection[asks[~is_kept]])] = True
+        is_open[before[asks[~is_kept]]] = True
         return Proof(is_open != 0, kept)
 
     def request(self, event: MessageEvent) -> Iterator[Verdict]:
@@ -253,7 +253,7 @@ class RefusedVersions(RuleMemory):
 
 
 @RULES.response("offered-ranges", "KIP-35; ApiVersionsResponse.json", {"ApiVersions"}, side=RuleSide.BROKER,
-                reads={f"response.api_keys.{name}": None for name in _RANGE})  # fmt: skip
+                reads=_OFFER)  # fmt: skip
 def offered_ranges(event: MessageEvent) -> Iterator[Verdict]:
     """ApiVersions has each API once, its lowest version not above its highest."""
     seen: set[int] = set()
@@ -276,9 +276,17 @@ class VersionFallback(RuleMemory):
 
     @classmethod
     def proof(cls, columns: MessageColumns, apis: frozenset[str]) -> Proof:
-        """It begins with an error."""
+        """The first request after such a response has a lower version."""
         unsupported = is_one_of(ErrorCode.UNSUPPORTED_VERSION)
-        return since(columns, columns.tested(apis, {"response.error_code": unsupported}), apis)
+        refused = columns.is_response & columns.messages_of(columns.tested(apis, {"response.error_code": unsupported}))
+        asks = columns.is_request & columns.messages_of(columns.of(apis))
+        before = latest(columns.connection, refused)
+        asks &= before > latest(columns.connection, asks)
+        version = columns.found.version[columns.exchange]
+        is_odd = (asks | refused) & columns.messages_of(~columns.is_request_plain)
+        is_odd |= asks & (version >= version[before])
+        found = unless(asks.astype(np.int64), is_odd, columns.connection)
+        return found._replace(open=found.open & columns.messages_of(columns.of(apis)))
 
     def request(self, event: MessageEvent) -> Iterator[Verdict]:
         refused = self._refused.pop(event.connection, None)

@@ -5,11 +5,12 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
-from dissector.analysis.conformance.declared_fields import is_negative, is_one_of
+from dissector.analysis.conformance.declared_fields import is_empty, is_negative, is_one_of
 from dissector.analysis.conformance.events import MessageEvent
 from dissector.analysis.conformance.message_columns import MessageColumns
 from dissector.analysis.conformance.message_order import NOTHING, latest, since, unless
 from dissector.analysis.conformance.rule import Proof, RuleBook, RuleMemory, RuleSide, Verdict, partitions
+from dissector.bulk.body_elements import ElementNames
 from dissector.bulk.body_texts import NO_TEXT
 from dissector.core.arrays import Bool, Int64
 from dissector.core.text import counted, duration
@@ -22,6 +23,9 @@ _CLASSIC: Final = frozenset({"JoinGroup", "SyncGroup", "Heartbeat", "OffsetCommi
 _ERROR: Final = "response.error_code"
 _GENERATION: Final = "generation_id_or_member_epoch"
 _JOIN: Final = frozenset({"JoinGroup"})
+_ASSIGNMENTS: Final = ElementNames("assignments", "member_id", "assignment")
+_TEXT_BITS: Final = 32
+"""The number of a text has less."""
 DEFAULT_REBALANCE_MS: Final = 300_000
 """The rebalance timeout of members whose JoinGroup was not captured, or has none."""
 
@@ -179,6 +183,27 @@ class EmptyAssignments(RuleMemory):
     def __init__(self) -> None:
         self._made: dict[str, tuple[int, dict[str, bytes]]] = {}
         """By group: the newest generation with assignments, and these by member."""
+
+    @classmethod
+    def proof(cls, columns: MessageColumns, apis: frozenset[str]) -> Proof:
+        """Members for whom the last leader of the group, in their generation, made an assignment get some bytes."""
+        sent = columns.texts(apis, ("group_id", "member_id"), side=REQUEST)
+        group, generation = sent["group_id"], columns.numbers(apis, ("generation_id",), side=REQUEST)["generation_id"]
+        error = columns.numbers(apis, ("error_code",), side=RESPONSE)["error_code"]
+        made = columns.elements(apis, _ASSIGNMENTS, side=REQUEST)
+        places = columns.places.request[made.row]
+        makes, repeats = np.zeros((2, len(group)), np.bool_)
+        makes[places] = True
+        members, first, times = np.unique(places << _TEXT_BITS | made.text, return_index=True, return_counts=True)
+        repeats[places[first[times > 1]]] = True  # the last one counts
+        before = latest(group, makes)
+        has_some = np.isin(before << _TEXT_BITS | sent["member_id"], members[made.size[first] > 0])
+        asks = columns.is_response & error.is_there & (error.values == ErrorCode.NONE) & (before != NOTHING)
+        asks &= has_some & (generation.values == generation.values[before])
+        is_odd = asks & columns.messages_of(columns.tested(apis, {"response.assignment": is_empty}))
+        is_odd |= columns.messages_of(columns.of(apis) & ~columns.is_plain) | repeats
+        found = unless(asks.astype(np.int64), is_odd, group)
+        return found._replace(open=found.open & columns.messages_of(columns.of(apis)))
 
     def request(self, event: MessageEvent) -> None:
         made = {each["member_id"]: each["assignment"] for each in event.body.get("assignments", ())}

@@ -3,11 +3,19 @@
 from collections.abc import Iterator
 from typing import Final
 
+import numpy as np
+
 from dissector.analysis.conformance.events import MessageEvent
-from dissector.analysis.conformance.rule import RuleBook, RuleMemory, Verdict
+from dissector.analysis.conformance.message_columns import MessageColumns
+from dissector.analysis.conformance.message_order import NOTHING, latest, unless
+from dissector.analysis.conformance.rule import Proof, RuleBook, RuleMemory, Verdict
+from dissector.bulk.body_texts import NO_TEXT
+from dissector.findings.framework.read_fields import REQUEST, RESPONSE
+from dissector.protocol.kernel.shredding import numbered_rows
 from dissector.protocol.schema.error_codes import ErrorCode
 
 RULES: Final = RuleBook()
+_FENCED: Final = frozenset((ErrorCode.UNKNOWN_MEMBER_ID, ErrorCode.FENCED_MEMBER_EPOCH))
 _FIRST_HEARTBEAT: Final = (
     "member_epoch", "rebalance_timeout_ms", "subscribed_topic_names", "subscribed_topic_regex", "topic_partitions",
     "member_id",
@@ -40,6 +48,26 @@ class MemberEpochs(RuleMemory):
     def __init__(self) -> None:
         self._epochs: dict[tuple[str, str], int] = {}
 
+    @classmethod
+    def proof(cls, columns: MessageColumns, apis: frozenset[str]) -> Proof:
+        """An epoch is that of the last response to the member, or 0."""
+        sent = columns.texts(apis, ("group_id", "member_id"), side=REQUEST)
+        asked = columns.numbers(apis, ("member_epoch",), side=REQUEST)["member_epoch"]
+        told = columns.numbers(apis, ("member_epoch", "error_code"), side=RESPONSE)
+        given = columns.texts(apis, ("member_id",), side=RESPONSE)["member_id"]
+        is_given = columns.is_response & (given != NO_TEXT) & (given != columns.empty_text)
+        member = np.where(is_given, given, sent["member_id"])
+        key = numbered_rows(sent["group_id"], member)[0].astype(np.int64)
+        error = told["error_code"]
+        is_fenced = np.isin(error.values, list(_FENCED))
+        tells = columns.is_response & error.is_there & ((error.values == ErrorCode.NONE) | is_fenced)
+        before = latest(key, tells)
+        expected = np.where(is_fenced, 0, told["member_epoch"].values)[before]
+        asks = columns.is_request & asked.is_there & (asked.values >= 0) & (before != NOTHING)
+        is_odd = asks & (asked.values != expected) & (asked.values != 0)
+        found = unless(asks.astype(np.int64), is_odd, key)
+        return found._replace(open=found.open & columns.messages_of(columns.of(apis)))
+
     def request(self, event: MessageEvent) -> Iterator[Verdict]:
         epoch = event.body.get("member_epoch", 0)
         expected = self._epochs.get((event.body.get("group_id", ""), event.body.get("member_id", "")))
@@ -54,7 +82,7 @@ class MemberEpochs(RuleMemory):
         key = event.request.get("group_id", ""), member
         if event.error_code == ErrorCode.NONE:
             self._epochs[key] = event.body["member_epoch"]
-        elif event.error_code in (ErrorCode.UNKNOWN_MEMBER_ID, ErrorCode.FENCED_MEMBER_EPOCH):
+        elif event.error_code in _FENCED:
             self._epochs[key] = 0
 
 

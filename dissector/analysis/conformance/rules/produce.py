@@ -9,12 +9,12 @@ from dissector.analysis.conformance.batch_columns import batches_in
 from dissector.analysis.conformance.declared_fields import OfRecords, is_one_of
 from dissector.analysis.conformance.events import Body, MessageEvent
 from dissector.analysis.conformance.message_columns import MessageColumns
-from dissector.analysis.conformance.message_order import of_requests, since, unless
+from dissector.analysis.conformance.message_order import of_requests, running, since, unless
 from dissector.analysis.conformance.rule import Proof, RuleBook, RuleMemory, RuleSide, Verdict, partitions
 from dissector.analysis.records import NO_PRODUCER
 from dissector.bulk.single_batches import SingleBatchColumns, single_batches
 from dissector.core.arrays import Bool, Int64, UInt64
-from dissector.protocol.kernel.record_tests import have_other_checksums
+from dissector.protocol.kernel.record_tests import have_batches, have_other_checksums
 from dissector.protocol.records.batch import Batch
 from dissector.protocol.records.entries import RecordsEntryKind, split_entries
 from dissector.protocol.records.format_rules import ZSTD_SINCE
@@ -24,6 +24,10 @@ RULES: Final = RuleBook()
 PRODUCE: Final = frozenset({"Produce"})
 ZSTD: Final = 4
 IN_FLIGHT: Final = 5
+_SEQUENCES: Final = 1 << 31
+"""Sequence numbers count on from 0 there."""
+_RUN_BITS: Final = 33
+"""A sequence number and a count that is added to it, of 32 bits each, have so many."""
 
 
 _ERROR: Final = "response.responses.partition_responses.error_code"
@@ -61,10 +65,11 @@ def _batches(event: MessageEvent) -> tuple[SentBatch, ...]:
 
 
 def _counts_otherwise(addresses: UInt64, sizes: Int64) -> Bool:
-    """Which fields have anything but one batch whose numbers fit."""
+    """Which fields have batches other than one whose numbers fit."""
     headers, are_batches = single_batches(addresses, sizes)
     count = headers["records_count"].astype(np.int64)
     others = ~are_batches
+    others[others] = have_batches(addresses[others], sizes[others])
     others[are_batches] = (count <= 0) | (headers["last_offset_delta"] != count - 1)
     return others
 
@@ -148,12 +153,7 @@ class IdempotentInFlight(RuleMemory):
         sent = columns.batches
         counted = columns.messages_of(columns.of(apis) & columns.is_answered)
         change = np.where(counted, np.where(columns.is_request, 1, -1), 0)
-        order = np.argsort(columns.connection, kind="stable")
-        total = np.cumsum(change[order])
-        begins = np.flatnonzero(np.diff(columns.connection[order], prepend=-1))
-        before = np.concatenate([[0], total])[begins]
-        waiting = np.zeros(len(order), np.int64)
-        waiting[order] = total - np.repeat(before, np.diff(begins, append=len(order)))
+        waiting = running(columns.connection, change)
         has_producer = np.zeros(len(columns.rows), np.bool_)
         has_producer[sent.of_producers.columns.at] = True
         says = columns.is_request & columns.messages_of(has_producer & columns.is_answered)
@@ -173,17 +173,21 @@ class IdempotentInFlight(RuleMemory):
         self._open[event.connection] = self._open.get(event.connection, 1) - 1
 
 
-def _continues(before: SingleBatchColumns, after: SingleBatchColumns) -> Bool:
-    """Which batches follow others as sequence numbers say."""
-    expected = (before.base_sequence + before.records_count) % (1 << 31)
-    is_same = before.producer_epoch == after.producer_epoch
-    follows: Bool = after.base_sequence == np.where(is_same, expected, 0)
-    return follows
+def _continues(sent: SingleBatchColumns, is_first: Bool) -> Bool:
+    """Which batches go on where the newest one before them ended, were sent before, or begin an epoch at 0."""
+    of_epoch = ~is_first & (np.diff(sent.producer_epoch, prepend=0) != 0)
+    begins = is_first | of_epoch
+    first, after = sent.base_sequence, sent.base_sequence + sent.records_count
+    base = np.cumsum(begins) << _RUN_BITS
+    newest = np.maximum.accumulate(base + after) - base  # since the last one that begins
+    before = np.concatenate([[0], newest[:-1]])
+    follows: Bool = np.where(begins, is_first | (first == 0), (first == before) | (after <= before))
+    return follows & (first >= 0) & (sent.records_count >= 0) & (after < _SEQUENCES)
 
 
-def _is_no_older(before: SingleBatchColumns, after: SingleBatchColumns) -> Bool:
-    """Which batches have no lower epoch than others."""
-    found: Bool = after.producer_epoch >= before.producer_epoch
+def _is_no_older(sent: SingleBatchColumns, is_first: Bool) -> Bool:
+    """Which batches have no lower epoch than the one before them."""
+    found: Bool = is_first | (np.diff(sent.producer_epoch, prepend=0) >= 0)
     return found
 
 
@@ -213,7 +217,7 @@ class Sequences(RuleMemory):
                 yield Verdict(event, first <= expected, path, f"sequence {first} after {expected - 1}")
             elif epoch is not None:
                 yield Verdict(event, first == 0, path, f"sequence {first} begins epoch {batch.producer_epoch}")
-            after = (first + batch.records_count) % (1 << 31)
+            after = (first + batch.records_count) % _SEQUENCES
             if epoch != batch.producer_epoch or first >= expected:
                 self._next[key] = batch.producer_epoch, after
 

@@ -7,7 +7,7 @@ from dissector.analysis.conformance.declared_fields import OfRecords, is_negativ
 from dissector.analysis.conformance.events import Body, MessageEvent
 from dissector.analysis.conformance.rule import RuleBook, RuleSide, Verdict, partitions
 from dissector.analysis.conformance.rules.produce import RECORDS, produced
-from dissector.protocol.kernel.record_tests import have_messages
+from dissector.protocol.kernel.record_tests import have_wrappers
 from dissector.protocol.records.entries import MAGIC_AT, RecordsEntryKind, split_entries
 from dissector.protocol.records.format_rules import NEWEST, inner_offset_words, newest_magic
 
@@ -83,14 +83,14 @@ def _inner_offsets(event: MessageEvent) -> Iterator[Verdict]:
                     yield Verdict(event, not words, path, words)
 
 
-@RULES.request("produced-inner-offsets", "KIP-31", PRODUCE, reads={RECORDS: OfRecords(have_messages)})
+@RULES.request("produced-inner-offsets", "KIP-31", PRODUCE, reads={RECORDS: OfRecords(have_wrappers)})
 def produced_offsets(event: MessageEvent) -> Iterator[Verdict]:
     """messages inside a compressed one of magic 1 count their offsets from 0."""
     return _inner_offsets(event)
 
 
 @RULES.response(
-    "fetched-inner-offsets", "KIP-31", FETCH, side=RuleSide.BROKER, reads={FETCHED: OfRecords(have_messages)}
+    "fetched-inner-offsets", "KIP-31", FETCH, side=RuleSide.BROKER, reads={FETCHED: OfRecords(have_wrappers)}
 )
 def fetched_offsets(event: MessageEvent) -> Iterator[Verdict]:
     """messages inside a compressed one have offsets relative to it in magic 1, and absolute ones in magic 0."""

@@ -12,6 +12,7 @@ from dissector.analysis.conformance.message_columns import MessageColumns
 from dissector.analysis.conformance.rule import Proof, RuleBook, RuleMemory, Verdict, partitions
 from dissector.core.text import duration
 from dissector.exchange.info_column import ERROR_CODES
+from dissector.protocol.kernel.shredding import numbered_rows
 from dissector.protocol.schema.errors import error_name, is_retriable, known_errors
 
 RULES: Final = RuleBook()
@@ -24,7 +25,6 @@ RETRIED: Final = frozenset(
      "SyncGroup", "OffsetCommit", "OffsetFetch"}
 )  # fmt: skip
 """APIs whose request is lost unless it is sent again. Polls come again by themselves."""
-API_KEY_BITS: Final = 16
 LISTS: Final = ("groups", "transactions")
 NAMES: Final = ("transactional_id", "v3_and_below_transactional_id", "group_id")
 
@@ -56,18 +56,17 @@ class RetriableErrors(RuleMemory):
 
     @classmethod
     def proof(cls, columns: MessageColumns, apis: frozenset[str]) -> Proof:
-        """Failures; of each host the requests of the APIs that failed, from then on; and the last request of each of
+        """Failures; of each client the requests of the APIs that failed, from then on; and the last request of each of
         its connections."""
         retriable = is_one_of(*(code for code in known_errors() if is_retriable(code)))
         failed = columns.tested(RETRIED, {f"response.**.{name}": retriable for name in ERROR_CODES})
         if not failed.any():
             return Proof.nothing(columns)
-        concerned = np.isin(columns.host, columns.host[failed])
+        concerned = np.isin(columns.client, columns.client[failed])
         works = np.flatnonzero(columns.is_request & columns.messages_of(concerned & ~columns.of(NO_WORK)))
         _, last = np.unique(columns.connection[works[::-1]], return_index=True)
-        kinds = columns.host << API_KEY_BITS | columns.found.api_key
-        kinds, which = np.unique(kinds, return_inverse=True)
-        first = np.full(len(kinds), len(columns.exchange))
+        which = numbered_rows(columns.client, columns.found.api_key.astype(np.int64))[0].astype(np.int64)
+        first = np.full(int(which.max()) + 1, len(columns.exchange))
         np.minimum.at(first, which[failed], columns.places.request[failed])
         may_be_again = columns.messages_of(columns.of(RETRIED)) & columns.is_request
         may_be_again &= np.arange(len(may_be_again)) >= first[which[columns.exchange]]
