@@ -24,7 +24,6 @@ from dissector.protocol.records.from_json import records_bytes
 from tests.analysis.conformance.making import Step, made
 from tests.analysis.conformance.steps import (
     add,
-    assigned,
     batch,
     beat,
     consumer_beat,
@@ -112,6 +111,12 @@ def families(chance: random.Random) -> dict[str, Callable[[], Step]]:
         name = some(["t", "t", "t", "t", "u", None])
         return produce(batches, index=number(0, 1), version=some([9, 9, 12]), transactional_id=name)
 
+    def assignment() -> Step:
+        made = [{"member_id": some(["m1", "m2"]), "assignment": some(["", "00"])} for _ in range(number(0, 2))]
+        member = {"group_id": "g", "generation_id": int(chance.random() < 0.3), "member_id": some(["m1", "m2"])}
+        told = {"error_code": some([0, 0, 0, 27]), "assignment": some(["", "00", "00"])}
+        return Step("SyncGroup", 3, {**member, "assignments": made}, told)
+
     def sequence() -> Step:
         first = number(0, 3) if chance.random() < 0.95 else some([-1, (1 << 31) - 2])
         return produce(numbered(first, int(chance.random() < 0.2)), error=some([0, 0, 0, 6, 45]))
@@ -124,7 +129,7 @@ def families(chance: random.Random) -> dict[str, Callable[[], Step]]:
         ),
         "offers": lambda: offers((0, 3, some([9, 7])), version=number(0, 3), error=some([0, 35])),
         "versions": lambda: some([offers((0, 3, some([9, 7]))), produce(batch(), version=some([7, 8, 9]))]),
-        "assignments": lambda: assigned(*some([[("m1", 0)], [("m2", 0)], []]), some([("m1", 0), ("m2", 1)])),
+        "assignments": assignment,
         "members": lambda: some(
             [join(some(["", "m1"]), some([0, 79]), generation=number(0, 2)), beat(number(0, 2), error=some([0, 27]))]
         ),
