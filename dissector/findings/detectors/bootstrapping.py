@@ -1,6 +1,7 @@
 """Clients that do not get beyond bootstrapping: brokers that advertise addresses of the client's own host, and clients
 that connect again and again without a request that does anything."""
 
+from functools import lru_cache
 from ipaddress import ip_address
 from typing import ClassVar, Final, NamedTuple, cast
 
@@ -141,6 +142,7 @@ def _first(rows: ExaminedRows, which: Bool) -> Bool:
     return found
 
 
+@lru_cache(maxsize=1024)
 def is_own_host(host: str) -> bool:
     """Whether an address leads to the host of whoever uses it: loopback, or a wildcard."""
     name = host.lower().rstrip(".")
