@@ -9,7 +9,7 @@ import numpy as np
 
 from dissector.core.arrays import Bool
 from dissector.core.batches import NEVER
-from dissector.core.columns import tuples
+from dissector.core.columns import is_in, tuples
 from dissector.core.finding import Severity
 from dissector.core.text import duration, endpoint_name
 from dissector.findings.explanation import Explanation
@@ -115,7 +115,7 @@ class BootstrapExtractor(Extractor):
 
     def needed(self, rows: ExaminedRows, _is_clean: Bool) -> Bool:
         """Only the first Metadata of each connection."""
-        return np.isin(rows.row, sorted(self._chosen))
+        return is_in(rows.row, np.array(list(self._chosen), np.int64))
 
     def examine_exchange(self, exchange: DecodedExchange) -> None:
         """Observe the addresses of brokers."""
