@@ -89,9 +89,18 @@ print(kept, file=sys.stderr)
 
 
 @pytest.mark.slow
-@cases("options", [["--fields", "api_key"], [], ["-f", "json"]])
-def test_printing_a_capture_imports_no_masked_arrays_and_no_secrets(options: list[str]) -> None:
-    words = ["-m", "dissector.cli.main", "show", str(PCAPS / "java.pcapng"), *options]
+@cases(
+    ("name", "options"),
+    [
+        ("java", ["--fields", "api_key"]),
+        ("java", []),
+        ("java", ["-f", "json"]),
+        ("trouble-slow", ["-Y", "error"]),
+        ("two-brokers", []),
+    ],
+)
+def test_printing_a_capture_imports_no_masked_arrays_and_no_secrets(name: str, options: list[str]) -> None:
+    words = ["-m", "dissector.cli.main", "show", str(PCAPS / f"{name}.pcapng"), *options]
     done = subprocess.run([sys.executable, "-X", "importtime", *words], capture_output=True, text=True, check=True)
     modules = {line.rpartition("|")[2].strip() for line in done.stderr.splitlines()}
     assert "numpy" in modules

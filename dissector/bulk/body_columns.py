@@ -17,7 +17,7 @@ import numpy as np
 
 from dissector.core.arrays import Bool, Int64
 from dissector.core.batches import NOWHERE
-from dissector.core.columns import Column, unique
+from dissector.core.columns import Column, is_in, unique
 from dissector.core.grouping import cuts
 from dissector.core.store import FAULT, RESIDENT, Store
 from dissector.index.exchange_table import NO_FRAME, RowKind
@@ -102,7 +102,7 @@ class BodyColumns:
         numbers = (table.request if is_request else table.response).values[rows]
         joined = np.zeros(len(rows), np.int64)
         there = np.flatnonzero(numbers != NO_FRAME)
-        is_copied = np.isin(table.api_key.values[rows[there]], _masked_keys(is_request=is_request))
+        is_copied = is_in(table.api_key.values[rows[there]].astype(np.int64), _masked_keys(is_request=is_request))
         address = frames.contiguous(numbers[there])
         mapped, in_one = np.zeros(len(rows), np.int64), np.flatnonzero(address >= 0)
         mapped[there[in_one[np.unique(address[in_one] // FAULT, return_index=True)[1]]]] = FAULT
@@ -248,7 +248,7 @@ def _plain_layout(key: int, version: int, *, is_request: bool, with_secrets: boo
 
 
 @cache
-def _masked_keys(*, is_request: bool) -> list[int]:
+def _masked_keys(*, is_request: bool) -> Int64:
     """The keys of APIs whose messages may be masked."""
     bodies = ((each.key, each.request if is_request else each.response) for each in apis())
-    return sorted(key for key, body in bodies if body in MESSAGES_WITH_SECRETS)
+    return np.array(sorted(key for key, body in bodies if body in MESSAGES_WITH_SECRETS), np.int64)

@@ -16,6 +16,7 @@ from dissector.cli.render.printing import RowRenderer
 from dissector.cli.render.progress import ROWS_PER_STEP, examine_with_progress
 from dissector.cli.workers import CHUNK, CHUNK_OF_LINES, MIN_CHUNKS, MIN_CHUNKS_OF_JSON, print_rows, put
 from dissector.core.arrays import Bool, Int64
+from dissector.core.columns import is_in
 
 if TYPE_CHECKING:  # imported on use: without a filter its parser is not needed
     from dissector.filter import Filter
@@ -164,7 +165,7 @@ class WholeFile:
         if isinstance(rows, range) or self._filter is None or is_sure.all():
             return rows
         matches = is_sure.copy()
-        matches[~is_sure] = np.isin(rows[~is_sure], self._capture.matching(self._filter, rows[~is_sure]))
+        matches[~is_sure] = is_in(rows[~is_sure], self._capture.matching(self._filter, rows[~is_sure]))
         matching: Int64 = rows[matches]
         return matching
 

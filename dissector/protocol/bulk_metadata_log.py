@@ -15,6 +15,7 @@ from typing import Final
 import numpy as np
 
 from dissector.core.arrays import Bool, Int64, UInt8, UInt64
+from dissector.core.columns import unique
 from dissector.protocol.bulk_masking import are_clean
 from dissector.protocol.codec.program import Part, Program, Wanted
 from dissector.protocol.embedded.formats import FORMATS
@@ -92,7 +93,7 @@ class PublicResponses:
         heads = records.data[records.value[framed, None] + np.arange(_HEAD)].astype(np.int64)
         framed, heads = framed[(heads < _LONGER).all(axis=1)], heads[(heads < _LONGER).all(axis=1)]
         kinds = heads[:, 1] << 8 | heads[:, 2]
-        for kind in np.unique(kinds).tolist():
+        for kind in unique(kinds).tolist():
             layout = _layout(kind >> 8, kind & 0xFF)
             some = framed[kinds == kind]
             if layout is not None:

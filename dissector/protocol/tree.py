@@ -11,7 +11,6 @@ section is a separate source, whose nodes are below the compressed leaf.
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from html import escape
 from itertools import islice
 from typing import Final, NamedTuple
 
@@ -87,6 +86,8 @@ class Node:
 
     def _repr_html_(self) -> str:
         """In a notebook: a line for each field. All text from the wire is escaped."""
+        from html import escape  # with a table of all entities, which only notebooks need
+
         lines = [escape(clean(repr(each))) for each in islice(self.walk(), MOST_SHOWN + 1)]
         lines[MOST_SHOWN:] = ["…"] * (len(lines) > MOST_SHOWN)
         return "<pre>" + "\n".join(lines) + "</pre>"

@@ -12,7 +12,7 @@ from typing import Final
 import numpy as np
 
 from dissector.core.arrays import Int64
-from dissector.core.columns import Column
+from dissector.core.columns import Column, is_in, unique
 from dissector.core.limits import Limits
 
 _OFFSETS: Final = 1 << 41
@@ -54,10 +54,10 @@ class Retransmissions:
         """Return delays of frames in nanoseconds, `(n,)` each, 0 where none: from a frame's beginning to its last
         retransmission, and the longest time that a byte of it waited for missing ones."""
         again, waited = np.zeros(len(direction), np.int64), np.zeros(len(direction), np.int64)
-        concerned = np.flatnonzero(np.isin(direction, self._columns[0].values))  # few: most directions lose nothing
+        concerned = np.flatnonzero(is_in(direction, self._columns[0].values))  # few: most directions lose nothing
         direction, start, size, time_ns = (each[concerned] for each in (direction, start, size, time_ns))
-        directions, _ = np.unique(direction, return_index=True)  # without the index numpy imports numpy.ma
-        some = np.flatnonzero(np.isin(self._columns[0].values, directions))
+        directions = unique(direction)
+        some = np.flatnonzero(is_in(self._columns[0].values, directions))
         row_direction, begins, ends, came, since = (column.values[some] for column in self._columns)
         base = np.searchsorted(directions, direction) * _OFFSETS
         order = np.argsort(base + start, kind="stable")

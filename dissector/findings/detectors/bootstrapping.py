@@ -1,6 +1,7 @@
 """Clients that do not get beyond bootstrapping: brokers that advertise addresses of the client's own host, and clients
 that connect again and again without a request that does anything."""
 
+from functools import lru_cache
 from ipaddress import ip_address
 from typing import ClassVar, Final, NamedTuple, cast
 
@@ -8,7 +9,7 @@ import numpy as np
 
 from dissector.core.arrays import Bool
 from dissector.core.batches import NEVER
-from dissector.core.columns import tuples
+from dissector.core.columns import is_in, tuples
 from dissector.core.finding import Severity
 from dissector.core.text import duration, endpoint_name
 from dissector.findings.explanation import Explanation
@@ -114,7 +115,7 @@ class BootstrapExtractor(Extractor):
 
     def needed(self, rows: ExaminedRows, _is_clean: Bool) -> Bool:
         """Only the first Metadata of each connection."""
-        return np.isin(rows.row, sorted(self._chosen))
+        return is_in(rows.row, np.array(list(self._chosen), np.int64))
 
     def examine_exchange(self, exchange: DecodedExchange) -> None:
         """Observe the addresses of brokers."""
@@ -141,6 +142,7 @@ def _first(rows: ExaminedRows, which: Bool) -> Bool:
     return found
 
 
+@lru_cache(maxsize=1024)
 def is_own_host(host: str) -> bool:
     """Whether an address leads to the host of whoever uses it: loopback, or a wildcard."""
     name = host.lower().rstrip(".")

@@ -7,7 +7,7 @@ from typing import ClassVar, Final, NamedTuple
 import numpy as np
 
 from dissector.core.arrays import Bool
-from dissector.core.columns import tuples
+from dissector.core.columns import is_in, tuples
 from dissector.core.finding import Severity
 from dissector.core.text import counted
 from dissector.findings.explanation import Explanation
@@ -72,7 +72,7 @@ class MetadataExtractor(Extractor):
 
     def needed(self, rows: ExaminedRows, _is_clean: Bool) -> Bool:
         """Only those of bursts."""
-        return np.isin(rows.row, list(self._observed))
+        return is_in(rows.row, np.array(list(self._observed), np.int64))
 
     def examine_exchange(self, exchange: DecodedExchange) -> None:
         """Observe errors of any API, as reasons, and bursts of Metadata."""

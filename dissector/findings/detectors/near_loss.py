@@ -11,7 +11,7 @@ from typing import ClassVar, Final, NamedTuple
 import numpy as np
 
 from dissector.core.arrays import Bool, Int64
-from dissector.core.columns import tuples
+from dissector.core.columns import is_in, tuples
 from dissector.core.finding import Severity
 from dissector.core.text import duration
 from dissector.findings.detectors.slow_response import LEAST_NS
@@ -75,8 +75,8 @@ class NearLoss(ConnectionDetector):
         begun: dict[tuple[Side, int], int] = {}
         if is_hole.any() or len(self._open):
             ends = self._ends(rows.where(is_hole))
-            events |= np.isin(rows.request_start, ends) | np.isin(rows.response_start, ends)
-            ahead = self._ahead[:3, np.isin(self._ahead[2], ends)]
+            events |= is_in(rows.request_start, ends) | is_in(rows.response_start, ends)
+            ahead = self._ahead[:3, is_in(self._ahead[2], ends)]
             begun = {((connection, False), start): row for row, connection, start in ahead.T.tolist()}
         self._go_through(rows.where(events), begun)
         later = np.flatnonzero(rows.has_both & (rows.response_packet >= rows.packet[-1]))

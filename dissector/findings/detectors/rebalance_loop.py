@@ -1,7 +1,8 @@
-"""Groups that rebalance again and again, by their histories (`dissector/groups`)."""
+"""Groups that rebalance again and again, by their histories (`dissector/groups`), which are imported where a capture
+has a group."""
 
 from dataclasses import dataclass
-from typing import ClassVar, Final
+from typing import TYPE_CHECKING, ClassVar, Final
 
 import numpy as np
 
@@ -16,10 +17,11 @@ from dissector.findings.framework.extractor import Extractor, ObservationSink, S
 from dissector.findings.framework.open_findings import FindingSink, OpenFinding
 from dissector.groups.coordinators import MAX_COORDINATORS, Coordinators
 from dissector.groups.group_event import EPOCH_APIS, GroupEvent, GroupFields, group_fields, is_steady
-from dissector.groups.history import GroupHistory
-from dissector.groups.verdict import verdict
 from dissector.protocol.message import Values
 from dissector.protocol.schema.api_keys import ApiKey
+
+if TYPE_CHECKING:
+    from dissector.groups.history import GroupHistory
 
 KNOWN: Final = 2_048
 """Pairs of bodies of which it is known what they say."""
@@ -100,7 +102,7 @@ class RebalanceLoop(Aggregator[GroupEvent]):
         super().__init__(found, scope)
         self._group = str(scope[0])
         self._coordinators = Coordinators()
-        self._groups = {"": _FollowedGroup(GroupHistory(self._group, most=KEPT))}
+        self._groups = {"": _followed(self._group)}
         """By coordinator, once the capture shows that each has another group of this name; else by nothing."""
 
     def add(self, row: int, observed: GroupEvent) -> None:
@@ -114,6 +116,8 @@ class RebalanceLoop(Aggregator[GroupEvent]):
         state = history.loops + history.tally.count if history.loops else 0
         if state == group.reported:
             return
+        from dissector.groups.verdict import verdict
+
         group.reported = state
         message = f"group {verdict(history).sentence}"
         if group.finding is None:
@@ -129,13 +133,19 @@ class RebalanceLoop(Aggregator[GroupEvent]):
         if group is None:
             if len(self._groups) > MAX_COORDINATORS:
                 del self._groups[next(iter(self._groups))]
-            group = self._groups[server] = _FollowedGroup(GroupHistory(self._group, server, most=KEPT))
+            group = self._groups[server] = _followed(self._group, server)
         return group
 
 
 @dataclass(slots=True)
 class _FollowedGroup:
-    history: GroupHistory
+    history: "GroupHistory"
     reported: int = 0
     """Its rebalances and loops when its finding was last updated."""
     finding: OpenFinding | None = None
+
+
+def _followed(group: str, server: str = "") -> _FollowedGroup:
+    from dissector.groups.history import GroupHistory
+
+    return _FollowedGroup(GroupHistory(group, server, most=KEPT))

@@ -7,6 +7,7 @@ from typing import ClassVar, Final, NamedTuple, cast
 import numpy as np
 
 from dissector.core.arrays import Bool
+from dissector.core.columns import is_in
 from dissector.core.finding import Severity
 from dissector.exchange.info_column import ERROR_CODES
 from dissector.findings.explanation import Explanation
@@ -227,7 +228,7 @@ class RepeatedExpectedError(ConnectionDetector):
         """Without an error, only what follows an error on its connection."""
         refused = [connection for connection, _, _ in self._refused]
         after = np.concatenate([rows.connection[~is_clean], np.array(refused, np.int64)])
-        return ~is_clean | np.isin(rows.connection, after)
+        return ~is_clean | is_in(rows.connection, after)
 
     def examine_exchange(self, exchange: DecodedExchange) -> None:
         """One case a connection and error."""

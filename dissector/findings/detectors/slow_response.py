@@ -14,7 +14,7 @@ from typing import ClassVar, Final, NamedTuple
 import numpy as np
 
 from dissector.core.arrays import Bool, Int64
-from dissector.core.columns import tuples
+from dissector.core.columns import is_in, tuples
 from dissector.core.finding import Severity
 from dissector.core.text import counted, duration
 from dissector.findings.detectors.slow_parts import BROKER, SlowPart, SlowParts
@@ -149,7 +149,7 @@ class SlowResponses(Extractor):
     def needed(self, rows: ExaminedRows, _is_clean: Bool) -> Bool:
         """Only those that may be late."""
         is_late = rows.wait_ns > LATE_NS
-        needed: Bool = is_late & ((rows.api_key != ApiKey.FETCH) | np.isin(rows.row, self._may_be_late))
+        needed: Bool = is_late & ((rows.api_key != ApiKey.FETCH) | is_in(rows.row, self._may_be_late))
         return needed
 
     def examine_exchange(self, exchange: DecodedExchange) -> None:

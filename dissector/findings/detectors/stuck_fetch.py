@@ -6,7 +6,7 @@ from typing import ClassVar, Final, cast
 import numpy as np
 
 from dissector.core.arrays import Bool, Int64
-from dissector.core.columns import tuples
+from dissector.core.columns import is_in, tuples
 from dissector.core.finding import Severity
 from dissector.core.text import counted, duration
 from dissector.findings.explanation import Explanation
@@ -109,7 +109,7 @@ class StuckFetch(ConnectionDetector):
 
     def needed(self, rows: ExaminedRows, _is_clean: Bool) -> Bool:
         """Only those where a run became long."""
-        return np.isin(rows.row, list(self._suspects))
+        return is_in(rows.row, np.array(list(self._suspects), np.int64))
 
     def examine_exchange(self, exchange: DecodedExchange) -> None:
         """Look at what the response has of the partitions that are stuck."""

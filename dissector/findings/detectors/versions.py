@@ -5,7 +5,7 @@ from typing import ClassVar, NamedTuple
 import numpy as np
 
 from dissector.core.arrays import Bool, Int64
-from dissector.core.columns import tuples
+from dissector.core.columns import is_in, tuples
 from dissector.core.finding import Severity
 from dissector.findings.explanation import Explanation
 from dissector.findings.framework.client_advice import client_advice
@@ -150,7 +150,7 @@ class RejectionExtractor(Extractor):
     def needed(self, rows: ExaminedRows, is_clean: Bool) -> Bool:
         """Without an error, only what follows a rejection on its connection."""
         after = np.concatenate([rows.connection[~is_clean], np.array(list(self._rejected), np.int64)])
-        return ~is_clean | np.isin(rows.connection, after)
+        return ~is_clean | is_in(rows.connection, after)
 
     def examine_exchange(self, exchange: DecodedExchange) -> None:
         """Observe a lower version after UNSUPPORTED_VERSION."""

@@ -12,6 +12,7 @@ import numpy as np
 from dissector.bulk.body_columns import BodyColumns
 from dissector.core.arrays import Bool, Int64
 from dissector.core.batches import NOWHERE
+from dissector.core.columns import is_in
 from dissector.core.store import Store
 from dissector.exchange.info_column import ERROR_CODES
 from dissector.findings.framework.decoded_exchange import (
@@ -134,14 +135,14 @@ class BodyReader:
             fetched = self._fetched.of(fetches)
             for examiner in self._on_fetches:
                 examiner.examine_fetches(fetched)
-        is_wanted = np.isin(rows.api_key, self._apis)
+        is_wanted = is_in(rows.api_key, self._apis)
         if not self._any_error:  # other responses are not even looked at
             rows, is_wanted = rows.where(is_wanted), is_wanted[is_wanted]
         is_clean = rows.response == NO_FRAME
         is_decoded = is_wanted & (rows.api_key != ApiKey.FETCH) & (rows.response_address < 0)
         searched = ~is_clean & ~is_decoded  # what is decoded anyway is not joined twice
         is_clean[searched] = self._clean.find(rows.row[searched])
-        is_read = ~is_clean | (is_wanted & ~np.isin(rows.api_key, self._chosen))
+        is_read = ~is_clean | (is_wanted & ~is_in(rows.api_key, self._chosen))
         for key in self._chosen.tolist():
             at = np.flatnonzero(rows.api_key == key)
             if not len(at):

@@ -16,7 +16,7 @@ import numpy as np
 from dissector.capture.injection_notes import InjectionNote
 from dissector.core.arrays import Bool, Int64
 from dissector.core.batches import NEVER
-from dissector.core.columns import is_in
+from dissector.core.columns import is_in, unique
 from dissector.core.finding import Finding, Severity
 from dissector.core.store import Store
 from dissector.detection.connections import Connections
@@ -188,7 +188,7 @@ class Examination:
         self._learn()
         connections = np.zeros(int(self._index.table.connection.values.max(initial=-1)) + 1, np.bool_)
         connections[self._index.table.connection.values[rows]] = True
-        apis = frozenset(np.unique(self._index.table.api_key.values[rows]).tolist())
+        apis = frozenset(unique(self._index.table.api_key.values[rows].astype(np.int64)).tolist())
         asked = [each for each in self._detectors if codes is None or each.explanation.code in codes]
         of_rows = [each for each in asked if each.examines_any_row or each.examined_apis & apis]
         detectors = self._group(of_rows, connections=connections)

@@ -13,6 +13,7 @@ from typing import Final, NamedTuple
 import numpy as np
 
 from dissector.core.arrays import Bool, Int64
+from dissector.core.columns import is_in
 from dissector.findings.framework.recurrence import SECOND
 from dissector.index.exchange_table import NO_FRAME
 from dissector.index.indexer import Indexer
@@ -52,7 +53,7 @@ def examination_queue(index: Indexer, rows: Int64, complete: Bool, now_ns: int, 
     blocked[order] = _any_up_to(is_open, group)
     pending = in_start_order(index, rows[blocked])
     pending = pending[max(0, len(pending) - most) :]
-    ready = ~np.isin(rows, pending)
+    ready = ~is_in(rows, pending)
     return ExaminationQueue(in_start_order(index, rows[ready]), rows[ready & ~complete], pending)
 
 

@@ -12,6 +12,7 @@ from typing import Any, ClassVar, Final, Protocol
 import numpy as np
 
 from dissector.core.arrays import Bool
+from dissector.core.columns import unique
 from dissector.findings.framework.context import FindingContext
 from dissector.findings.framework.decoded_exchange import DecodedExchange, RowPosition
 from dissector.findings.framework.examined_rows import ExaminedRows
@@ -96,8 +97,8 @@ class Extractor(Examiner):
     def needed_apis(self, rows: ExaminedRows, is_clean: Bool) -> Apis:
         """Return the APIs whose rows it needs for all that it may observe about these rows; those that are clean have
         no error and were not throttled. Observations of an error are of a scope of that API."""
-        of_rows = frozenset(np.unique(rows.api_key).tolist())
-        of_errors = frozenset(np.unique(rows.api_key[~is_clean]).tolist()) if self.any_error else NO_API
+        of_rows = frozenset(unique(rows.api_key).tolist())
+        of_errors = frozenset(unique(rows.api_key[~is_clean]).tolist()) if self.any_error else NO_API
         examined = self.examined_apis
         return of_errors | examined if of_rows & examined else of_errors
 

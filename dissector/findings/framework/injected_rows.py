@@ -11,6 +11,7 @@ import numpy as np
 from dissector.capture.injection_notes import InjectionNote
 from dissector.core.arrays import Bool
 from dissector.core.batches import NEVER
+from dissector.core.columns import is_in, unique
 from dissector.exchange.decoder import ExchangeDecoder
 from dissector.findings.framework.examined_rows import ExaminedRows
 from dissector.index.exchange_table import NO_FRAME
@@ -33,7 +34,7 @@ class InjectedRows:
 
     def left_alone(self, rows: ExaminedRows) -> ExaminedRows:
         """Return the rows that were not interfered with themselves: what their messages say is their senders'."""
-        return rows.where(~np.isin(rows.row, [row for row, _ in self.notes(rows)]))
+        return rows.where(~is_in(rows.row, np.array([row for row, _ in self.notes(rows)], np.int64)))
 
     def untouched(self, rows: ExaminedRows) -> ExaminedRows:
         """Return the rows to which nothing was done, and which nothing kept waiting."""
@@ -52,7 +53,7 @@ class InjectedRows:
         and response begin."""
         if not self._injections:
             return
-        ends = {each: self._decoder.ends(each)[0] for each in np.unique(rows.connection).tolist()}
+        ends = {each: self._decoder.ends(each)[0] for each in unique(rows.connection).tolist()}
         noted = np.array([each for each, end in ends.items() if self._injections.has(end)], np.int64)
         for at in np.flatnonzero(np.isin(rows.connection, noted) & (rows.request != NO_FRAME)).tolist():
             last = int(rows.response_packet[at]) if rows.response[at] != NO_FRAME else NEVER

@@ -15,7 +15,7 @@ from typing import Final, NamedTuple, Protocol
 import numpy as np
 
 from dissector.core.arrays import Int64
-from dissector.core.columns import Column, ValueNumbers
+from dissector.core.columns import Column, ValueNumbers, is_in, unique
 from dissector.core.finding import Finding, Severity
 from dissector.findings.explanation import Explanation
 from dissector.findings.framework.decoded_exchange import RowPosition
@@ -52,7 +52,7 @@ class EqualFindings:
         """Add findings to each of some rows."""
         self._numbers.grow(int(rows.max()) + 1)
         before = self._numbers.values[rows]
-        for number in np.unique(before).tolist():
+        for number in unique(before).tolist():
             together = (*self._lists[number], *findings)
             after = self._by_list.setdefault(together, len(self._lists))
             if after == len(self._lists):
@@ -71,7 +71,7 @@ class EqualFindings:
         """Keep these rows, ascending, and forget the others: for a checkpoint."""
         rows = rows[rows < len(self._numbers)]
         numbers = self._numbers.values[rows]
-        used = np.union1d(numbers, [0])
+        used = unique(np.append(numbers, 0))
         self._numbers.values[:] = 0
         self._numbers.values[rows] = np.searchsorted(used, numbers)
         self._lists = [self._lists[number] for number in used.tolist()]
@@ -187,7 +187,7 @@ class FindingStore:
 
     def report_equal(self, rows: Int64, findings: tuple[Finding, ...]) -> None:
         """Keep findings that each of some rows has, and that nothing changes later."""
-        is_alone = np.isin(rows, list(self._taken)) | (not self._equal.has_room)
+        is_alone = is_in(rows, np.array(list(self._taken), np.int64)) | (not self._equal.has_room)
         for row in rows[is_alone].tolist():
             for each in findings:
                 self._keep_one(row, OpenFinding(each))
@@ -212,7 +212,7 @@ class FindingStore:
         """Add findings to the summaries of rows."""
         self._numbers.grow(int(rows.max()) + 1)
         before = self._numbers.values[rows]
-        for number in np.unique(before).tolist():
+        for number in unique(before).tolist():
             summary = reduce(FindingSummary.with_finding, findings, self.summaries[number])
             self._numbers.values[rows[before == number]] = self._summaries.of(summary)
 
@@ -235,7 +235,7 @@ class FindingStore:
         `MAX_FINDINGS` of each code."""
         counts: Counter[str] = Counter()
         found = []
-        for row in np.union1d(self._equal.rows(), np.array(list(self._by_row), np.int64)).tolist():
+        for row in unique(np.append(self._equal.rows(), np.array(list(self._by_row), np.int64))).tolist():
             for each in self.of(row):
                 counts[each.code] += 1
                 if counts[each.code] <= self._most:
