@@ -95,7 +95,7 @@ print(kept, file=sys.stderr)
         ("java", ["--fields", "api_key"]),
         ("java", []),
         ("java", ["-f", "json"]),
-        ("trouble-slow", ["-Y", "error"]),
+        ("trouble-slow", ["-Y", "finding"]),
         ("two-brokers", []),
     ],
 )
