@@ -4,8 +4,8 @@ and the first fields, which can be no part of a secret.
 Invariants:
   * a reason has the path and the offset of what does not fit, its kind, and counts and lengths of bytes; a number from
     the wire stands in it only if two letters can't be one (`LARGEST`): all larger ones are ``over 8,191``;
-  * a field is one of the first only if bytes of another message that a wrong size prefix put in its place show less
-    than six bytes of a secret (`UNPROVEN`).
+  * a field is one of the first only if bytes of a login that a wrong size prefix or API key put in its place show less
+    than six bytes of a secret (`UNPROVEN`, `UNPROVEN_OF_REQUEST`).
 """
 
 import re
@@ -27,6 +27,9 @@ LARGEST: Final = (1 << 13) - 1
 UNPROVEN: Final = 8
 """Bytes of fields that follow each other and may be of another message, as may be the byte before the body, which says
 how many tagged fields the header has: four of that message's size, and five of what it says."""
+UNPROVEN_OF_REQUEST: Final = 7
+"""The same of a request, which may be a login whose API key is damaged: a count of tagged fields, a compact length, and
+five bytes of the token."""
 _FIXED: Final = frozenset(("BOOLEAN", "INT8", "INT16", "UINT16", "UINT32", "INT32", "INT64"))
 _NUMBER: Final = re.compile(r"(-?)(\d[\d,]*)")
 
@@ -63,14 +66,15 @@ def _small_tag(tag: re.Match[str]) -> str:
     return _NUMBER.sub(_small, tag[0])
 
 
-def first_fields(body: Node) -> int:
+def first_fields(body: Node, *, is_request: bool) -> int:
     """Return where the first fields of a body end: numbers, up to the first field of no fixed size, but for an error
     message that is known to quote nothing; of an array its count and its first element."""
     end, proven = body.start, body.start
+    most = UNPROVEN_OF_REQUEST if is_request else UNPROVEN
     for node in _first(body):
         if node.name == "error_message" and node.value and is_harmless_error(str(node.value)):
             end = proven = node.end
-        elif node.end - proven <= UNPROVEN:
+        elif node.end - proven <= most:
             end = node.end
         else:
             break

@@ -169,7 +169,7 @@ def _masked_behind_first_fields(data: bytes, layout: MessageLayout, end: int, tr
     header_end = _header_end(data, layout, end)
     if layout.body is None or layout.unread is not None or body is None or header_end is None:
         return _masked_whole(data, layout, end, reasons)
-    start = first_fields(body)
+    start = first_fields(body, is_request=layout.header == "RequestHeader")
     if start <= header_end or start >= len(data):
         return _masked_whole(data, layout, end, reasons)
     return MaskedFrame(_with_mask(data, start), _marked(layout, data, start, (*layout.findings, *reasons)))

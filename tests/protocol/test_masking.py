@@ -363,3 +363,19 @@ def test_a_size_that_takes_in_other_messages_shows_none_of_them() -> None:
     found = masked(data, request_layout(48, 0, data), context, size=8_323_203)
     assert found.data[: len(whole)] == data[: len(whole)]
     assert b"hunter2" not in found.data
+
+
+@pytest.mark.parametrize("version", [0, 1, 2])
+def test_a_cut_login_whose_api_is_damaged_shows_less_than_six_bytes_of_its_token(version: int) -> None:
+    """Whatever API and version its header has by then, and wherever it is cut."""
+    secret = b"2g1Sf5%hunter2-hunter2"
+    login = dissector.encode_request("SaslAuthenticate", version, {"auth_bytes": secret}, client_id="fuzz")
+    seen = [secret[at : at + 6] for at in range(len(secret) - 5)]
+    for other in range(93):
+        known = api(other)
+        for number in range(known.versions.low, known.versions.high + 1) if known and other != 36 else ():
+            damaged = login[:PREFIX] + other.to_bytes(2, "big") + number.to_bytes(2, "big") + login[PREFIX + 4 :]
+            layout = request_layout(other, number)
+            for size in (len(login) - 1, len(login) - len(secret) // 2):
+                found = masked(damaged[:size], layout, CUT_LOGIN, size=len(login))
+                assert not [each for each in seen if each in found.data], (other, number, size)
