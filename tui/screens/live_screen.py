@@ -102,7 +102,8 @@ class LiveScreen(MainScreen):
             bold(self.app.theme_variables["error"]),
         )  # styles of its parts only
         title.append("○ ended" if self.done else "● live", "dim" if self.done else alarm)
-        title.append(clean(f" {self._wanted.title}"), "bold").append(f" · {counted(len(self.capture), 'exchange')}")
+        title.append(clean(f" {self._wanted.title}{self._told_address()}"), "bold")
+        title.append(f" · {counted(len(self.capture), 'exchange')}")
         title.append(self._shown_words())
         lost = self._recording.dropped
         title.append(f" · {counted(lost, 'packet')} dropped", alarm if lost else "dim")
@@ -262,6 +263,10 @@ class LiveScreen(MainScreen):
         elif empty.has_class("shown"):
             self.exchange_list.focus()
         empty.set_class(waiting, "shown")
+
+    def _told_address(self) -> str:
+        """Of a proxy, the address that clients begin with."""
+        return "".join(f" on {address}" for address, _ in self._recording.listening[:1])
 
     def _listening_words(self) -> list[str]:
         """Of a proxy, where clients find it."""
