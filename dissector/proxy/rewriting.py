@@ -13,11 +13,12 @@ Invariants:
 from collections.abc import Iterable, Sequence
 from typing import Final, Protocol
 
+from dissector.core.text import counted
 from dissector.protocol.codec.writer import write_value
 from dissector.protocol.message import PREFIX
 from dissector.protocol.schema.api_keys import ApiKey
 from dissector.protocol.schema.error_codes import ErrorCode
-from dissector.protocol.schema.loader import api
+from dissector.protocol.schema.loader import api, api_name
 from dissector.protocol.wire import WireError, uvarint, uvarint_bytes
 from dissector.proxy.address_fields import ADDRESSES
 from dissector.proxy.address_walk import AddressWalk, FoundAddress
@@ -30,6 +31,8 @@ KEPT_BYTES: Final = 4 << 20
 """Of a response whose pieces are kept until its end has come."""
 EARLY_BYTES: Final = 16 << 20
 """Of a response that is held until the last of the addresses at its beginning."""
+OFFER_BYTES: Final = 1 << 20
+"""Of a response to ApiVersions, which is held whole: all APIs take a few hundred bytes."""
 _LOOKED_AT: Final = 8
 _LEAST_FILLER: Final = 2
 Edit = tuple[int, int, bytes]
@@ -74,6 +77,9 @@ class ResponseRewriter(Protocol):
 def rewriter(api_key: int, version: int, size: int, told: Told) -> ResponseRewriter | None:
     """Return what rewrites a response to such a request; None if all of it goes on as it is."""
     if api_key == ApiKey.API_VERSIONS:
+        if size > OFFER_BYTES:
+            told.complain(f"ApiVersions: a response of {size:,} bytes goes on as it is")
+            return None
         return _Offer(version, size)
     places = ADDRESSES.get(api_key)
     if places is None or version < _FIRST.get(ApiKey(api_key), 0):
@@ -167,7 +173,14 @@ class _AtEnd:
             self._look(b"".join(self._kept))
         walk = self._walk
         begun = walk.tag.tag_start if walk.tag is not None else walk.array_start
-        if self._damaged or not walk.found or begun is None or begun <= self._hold_from > 0:
+        if self._damaged or not walk.found or begun is None:
+            return self._end
+        if begun <= self._hold_from > 0:
+            name = api_name(self._api_key)
+            self._told.complain(
+                f"{name}: the addresses of {counted(len(walk.found), 'broker')} at the end of a response of "
+                f"{self._size:,} bytes are too many to be replaced: clients may connect to these brokers directly"
+            )
             return self._end
         end = b"".join(self._end)
         if not self._hold_from:

@@ -228,3 +228,21 @@ def test_versions_of_a_broker_that_lacks_this_one_are_capped_too() -> None:
     metadata = api(ApiKey.METADATA)
     assert metadata is not None
     assert body_of(ApiKey.API_VERSIONS, 0, out)["api_keys"] == [offered[0] | {"max_version": metadata.versions.high}]
+
+
+def test_addresses_that_are_sent_before_they_can_be_replaced_are_said() -> None:
+    """So many brokers at the end of a response that is too long to be held."""
+    nodes = [{"node_id": n, "host": f"broker-{n}.kafka.example", "port": 9092, "rack": None} for n in range(800)]
+    partition = {"partition_index": 0, "records": bytes(2 * HELD_BYTES)}
+    body = {"responses": [{"partitions": [partition]}], "node_endpoints": nodes}
+    frame, told = frame_of(ApiKey.FETCH, 16, body), Told()
+    assert passed(ApiKey.FETCH, 16, frame, told, random.Random(1)) == frame
+    [words] = told.said
+    assert words.startswith("Fetch: the addresses of 800 brokers")
+
+
+def test_an_offer_that_is_too_long_to_be_one_is_not_held() -> None:
+    told, size = Told(), PREFIX + (1 << 30)
+    assert rewriter(ApiKey.API_VERSIONS, 3, size, told) is None
+    [words] = told.said
+    assert words.startswith("ApiVersions: ")
