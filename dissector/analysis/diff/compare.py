@@ -14,16 +14,11 @@ from dissector.analysis.diff.client_settings import setting
 from dissector.analysis.diff.compared_values import ComparedValue
 from dissector.analysis.diff.consequences import fold_consequences, join_entries
 from dissector.analysis.diff.exchange_pairs import ExchangePairs, PairColumns, whole_stretch
-from dissector.analysis.diff.field_comparison import (
-    MAX_COMPARED_VALUES,
-    NO_VALUES,
-    KeyDifference,
-    common_first,
-    compare_fields,
-)
+from dissector.analysis.diff.field_comparison import MAX_COMPARED_VALUES, NO_VALUES, common_first, compare_fields
 from dissector.analysis.diff.formatting import describe_key, format_values
 from dissector.analysis.diff.group_consequences import TOLD
 from dissector.analysis.diff.kept_numbers import median_of
+from dissector.analysis.diff.key_differences import KeyDifference
 from dissector.analysis.diff.key_profile import KeyProfile
 from dissector.analysis.diff.matching_keys import GROUP_PROTOCOLS, MatchingKey, Workflow, workflow_of
 from dissector.analysis.diff.message_leaves import path_without_labels

@@ -14,7 +14,6 @@ from dissector.analysis.diff.consequence_table import (
     FieldKey,
     field_of,
 )
-from dissector.analysis.diff.field_comparison import ELEMENTS
 from dissector.analysis.diff.group_consequences import (
     JOIN,
     JOIN_VERSION,
@@ -23,6 +22,7 @@ from dissector.analysis.diff.group_consequences import (
     cause_in_group,
     has_all_values,
 )
+from dissector.analysis.diff.key_differences import ELEMENTS
 from dissector.analysis.diff.matching_keys import CLOSING_A_SESSION
 from dissector.analysis.diff.result import DiffEntry, DiffReason
 from dissector.exchange.info_column import ERROR_CODES

@@ -8,12 +8,13 @@ both sides varies on both and is not compared.
 from collections import Counter
 from collections.abc import Iterator, Set
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import Final, NamedTuple
 
 from dissector.analysis.diff.captured_span import BOTH_WHOLE, Sights, may_be_equal
 from dissector.analysis.diff.compared_values import COUNTED_KINDS, POSITION, SESSION, ComparedValue, EntityName
-from dissector.analysis.diff.formatting import format_path, format_value, format_values
+from dissector.analysis.diff.field_schemas import all_versions, field_at, has_no_fields, version_range
+from dissector.analysis.diff.formatting import format_value, format_values
+from dissector.analysis.diff.key_differences import KeyDifference, merge_array_elements, merge_replaced_fields
 from dissector.analysis.diff.key_profile import KeyProfile
 from dissector.analysis.diff.matching_keys import GROUP_PROTOCOLS
 from dissector.analysis.diff.message_leaves import (
@@ -31,15 +32,13 @@ from dissector.analysis.diff.message_leaves import (
     path_without_labels,
     time_set,
 )
-from dissector.analysis.diff.moved_fields import canonical_path, other_paths
+from dissector.analysis.diff.moved_fields import canonical_path
 from dissector.analysis.diff.name_matching import GENERATED_KINDS, NameMatching
 from dissector.analysis.diff.name_uses import is_partition_label
 from dissector.analysis.diff.result import DiffReason
-from dissector.protocol.schema.loader import message
-from dissector.protocol.schema.model import Field, Versions
+from dissector.protocol.schema.model import Field
 
 MAX_COMPARED_VALUES: Final = 8
-MAX_TEXT: Final = 60
 FIRST: Final = 1 << 62
 """More than any count."""
 NO_VALUES: Final[Counter[ComparedValue]] = Counter()
@@ -48,9 +47,6 @@ ASSIGNED: Final = {
     "SyncGroupResponse": "assignment.assigned_partitions",
 }
 """A leader assigns nothing while it does not know the topic; when it learns of it varies from run to run."""
-ELEMENTS: Final = "array elements"
-UNTIL: Final = " up to "
-"""In a range of versions, before the last one that has a field."""
 ABOUT_LIMITS: Final = TIMES_LEFT | BYTE_LIMITS
 """Fields that some clients send with a little less, or a little more, than what is set."""
 GROUP_APIS: Final = ("JoinGroup", "SyncGroup", *GROUP_PROTOCOLS)
@@ -88,25 +84,6 @@ class FieldOnSide(NamedTuple):
     row: int
 
 
-class KeyDifference(NamedTuple):
-    """A difference within one matching key. `path` has labels."""
-
-    part: str
-    path: LeafPath
-    reason: DiffReason
-    a: str
-    b: str
-    count_a: int
-    count_b: int
-    explanation: str
-    row_a: int | None
-    row_b: int | None
-    subject: str = ""
-    """What the requests of one side alone are for."""
-    setting: str = ""
-    """The place of the setting behind it in `client_settings.json`, where that does not follow from the path."""
-
-
 @dataclass(frozen=True, slots=True)
 class _SideFields:
     """One side's fields of a part, by their canonical path."""
@@ -123,9 +100,9 @@ def compare_fields(
     for part in ("request", "response"):
         body = f"{api}{part.capitalize()}"
         sides = [_side_fields(body, part, profile, names, side) for side, profile in enumerate((a, b))]
-        if all(side.fields or _has_no_fields(body, side.versions) for side in sides):
+        if all(side.fields or has_no_fields(body, side.versions) for side in sides):
             found = _PartComparison(part, body, sides[0], sides[1], names, both).differences()
-            yield from _merge_array_elements(_merge_replaced_fields(found))
+            yield from merge_array_elements(merge_replaced_fields(found))
 
 
 def _side_fields(body: str, part: str, profile: KeyProfile, names: NameMatching, side: int) -> _SideFields:
@@ -242,7 +219,7 @@ class _PartComparison:
             if _has_only_defaults(field_at(self._body, field.path), field):
                 return
             reason = DiffReason.VERSION
-            explanation = f"{schema.snake_name} {_version_range(_all_versions(self._body, own_path, schema))}"
+            explanation = f"{schema.snake_name} {version_range(all_versions(self._body, own_path, schema))}"
         else:
             if self._sights[1 - side].is_partial or (self._is_partial and is_partition_label(path, depth - 1)):
                 return
@@ -322,102 +299,8 @@ def _are_of_equal_times(a: Set[ComparedValue], b: Set[ComparedValue]) -> bool:
     return all(time_set(value) != value or time_set(value) in times[0] & times[1] for value in a ^ b)
 
 
-def _merge_replaced_fields(found: list[KeyDifference]) -> list[KeyDifference]:
-    """Merge a field that ends in some version with the one beside it that replaces it."""
-    versioned = [each for each in found if each.reason is DiffReason.VERSION]
-    out = [each for each in found if each.reason is not DiffReason.VERSION]
-    while versioned:
-        one = versioned.pop(0)
-        other = next((each for each in versioned if each.path[:-1] == one.path[:-1] and _replaces(one, each)), None)
-        if other is None:
-            out.append(one)
-            continue
-        versioned.remove(other)
-        a, b = (one, other) if one.a else (other, one)
-        name_a, name_b = format_path(a.path[-1:]), format_path(b.path[-1:])
-        newer, older = (other, one) if UNTIL in one.explanation else (one, other)
-        explanation = f"{newer.explanation}; {older.explanation}"
-        out.append(
-            a._replace(path=newer.path, a=name_a, b=name_b, count_b=b.count_b, row_b=b.row_b, explanation=explanation)
-        )
-    return out
-
-
-def _merge_array_elements(found: list[KeyDifference]) -> list[KeyDifference]:
-    """Merge the elements of one array that only one side has into one difference."""
-    arrays: dict[tuple[str, LeafPath], KeyDifference] = {}
-    out: list[KeyDifference] = []
-    for each in found:
-        if each.reason is not DiffReason.ONE_SIDE or not isinstance(each.path[-1], ElementLabel):
-            out.append(each)
-            continue
-        array = each.path[:-1]
-        before = arrays.get((each.part, array))
-        element = each._replace(path=array, explanation=ELEMENTS)
-        arrays[each.part, array] = element if before is None else before._replace(
-            a=_join_lists(before.a, each.a), b=_join_lists(before.b, each.b),
-            count_a=max(before.count_a, each.count_a), count_b=max(before.count_b, each.count_b),
-            row_a=each.row_a if before.row_a is None else before.row_a,
-            row_b=each.row_b if before.row_b is None else before.row_b,
-        )  # fmt: skip
-    return [*out, *arrays.values()]
-
-
-def _join_lists(one: str, other: str) -> str:
-    """Join two lists of values; of long ones only the beginning."""
-    if not one or not other:
-        return one or other
-    return one if one.endswith("…") else f"{one}, …" if len(one) > MAX_TEXT else f"{one}, {other}"
-
-
-def _replaces(one: KeyDifference, other: KeyDifference) -> bool:
-    return bool(one.a) != bool(other.a) and (UNTIL in one.explanation) != (UNTIL in other.explanation)
-
-
 def _has_only_defaults(schema: Field | None, field: FieldOnSide) -> bool:
     """Return whether all values mean the same as the field's absence."""
     default = default_of(schema) if schema is not None else None
     defaults = (default,) if default is not None else (0, "", None, False, EMPTY, 0.0)
     return all(value in (*defaults, NO_SESSION, WITHOUT_SESSION) for value in field.values)
-
-
-def _all_versions(body: str, path: LeafPath, schema: Field) -> Versions:
-    """Return the versions that have the field at a path, there or where others have it: OffsetFetch up to v7 has its
-    topics outside `groups`."""
-    others = (field_at(body, other) for other in other_paths(body, path))
-    ranges = [schema.versions, *(field.versions for field in others if field is not None)]
-    return Versions(min(each.low for each in ranges), max(each.high for each in ranges))
-
-
-def _version_range(versions: Versions) -> str:
-    """Describe which versions have a field: ``since v13``, ``up to v12``, ``from v3 up to v5``."""
-    low, high = versions.low, versions.high
-    if versions.contains(32_767):
-        return f"since v{low}"
-    return f"up to v{high}" if low == 0 else f"from v{low}{UNTIL}v{high}"
-
-
-def _has_no_fields(body: str, versions: frozenset[int]) -> bool:
-    """Return whether a message is empty in all of these versions, as an ApiVersions request up to v2 is."""
-    try:
-        fields = message(body).fields
-    except KeyError:
-        return False
-    return bool(versions) and not any(field.versions.contains(version) for field in fields for version in versions)
-
-
-@lru_cache(maxsize=8192)
-def field_at(body: str, path: LeafPath) -> Field | None:
-    """Return the schema's field at a path; None for a path that no schema has."""
-    try:
-        fields = message(body).fields
-    except KeyError:
-        return None
-    found: Field | None = None
-    for step in path:
-        if isinstance(step, str):
-            found = next((field for field in fields if field.snake_name == step), None)
-            if found is None:
-                return None
-            fields = found.fields
-    return found

@@ -1,7 +1,7 @@
 """Fields that later versions have at another path, so that older and newer versions can be compared.
 
 The paths come from Apache's message schemas; only moves are listed. Where one field replaces another from some version
-on, the version ranges in the schema show it (`field_comparison`).
+on, the version ranges in the schema show it (`field_schemas`).
 """
 
 from collections.abc import Iterator

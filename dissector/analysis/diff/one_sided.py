@@ -10,8 +10,8 @@ from typing import Final
 
 from dissector.analysis.diff.compared_values import EntityName
 from dissector.analysis.diff.consequences import FOLLOWED_BY
-from dissector.analysis.diff.field_comparison import KeyDifference
 from dissector.analysis.diff.formatting import describe_key
+from dissector.analysis.diff.key_differences import KeyDifference
 from dissector.analysis.diff.key_profile import KeyProfile
 from dissector.analysis.diff.matching_keys import MatchingKey
 from dissector.analysis.diff.name_matching import NameMatching

@@ -9,8 +9,8 @@ from itertools import groupby
 from typing import Final
 
 from dissector.analysis.diff.behavior import BehaviorMatrix
-from dissector.analysis.diff.field_comparison import ELEMENTS
 from dissector.analysis.diff.formatting import format_occurrences, name_sides
+from dissector.analysis.diff.key_differences import ELEMENTS
 from dissector.analysis.diff.ranking import area_of
 from dissector.analysis.diff.result import DiffEntry, DiffReason, DiffResult, SideSummary
 from dissector.analysis.diff.summary import summary_lines

@@ -19,9 +19,9 @@ import numpy as np
 from dissector.analysis.diff.batching import MIN_BATCHES, NS_PER_MS, ProducedBatches, RecordSum
 from dissector.analysis.diff.captured_span import BOTH_WHOLE, Sights
 from dissector.analysis.diff.compared_values import ComparedValue, EntityName
-from dissector.analysis.diff.field_comparison import KeyDifference
 from dissector.analysis.diff.formatting import describe_key, format_interval, format_rate, format_value
 from dissector.analysis.diff.kept_numbers import as_column, median_of
+from dissector.analysis.diff.key_differences import KeyDifference
 from dissector.analysis.diff.key_profile import KeyProfile
 from dissector.analysis.diff.matching_keys import REPEATED_APIS, MatchingKey
 from dissector.analysis.diff.message_leaves import LeafPath

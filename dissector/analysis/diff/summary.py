@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby, takewhile
 from typing import Final
 
-from dissector.analysis.diff.field_comparison import ELEMENTS
+from dissector.analysis.diff.key_differences import ELEMENTS
 from dissector.analysis.diff.ranking import Area, area_of, significance
 from dissector.analysis.diff.result import DiffEntry, DiffReason
 from dissector.analysis.diff.statistical_comparison import SAME_RECORDS

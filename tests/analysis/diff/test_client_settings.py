@@ -9,7 +9,7 @@ import aiokafka
 import pytest
 
 from dissector.analysis.diff.client_settings import setting, settings
-from dissector.analysis.diff.field_comparison import field_at
+from dissector.analysis.diff.field_schemas import field_at
 from dissector.exchange.client_families import family
 from dissector.protocol.schema.loader import api_named
 from tests.cases import cases

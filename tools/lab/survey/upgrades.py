@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from dissector.analysis.diff import DiffEntry, DiffReason, DiffSide, diff
-from dissector.analysis.diff.field_comparison import ELEMENTS
 from dissector.analysis.diff.formatting import name_sides
 from dissector.analysis.diff.group_consequences import has_all_values
+from dissector.analysis.diff.key_differences import ELEMENTS
 from dissector.analysis.diff.ranking import area_of
 from dissector.analysis.diff.report import entry_name
 from dissector.capture_session import Capture
