@@ -3,7 +3,7 @@
 A client trusts node ids, so each keeps its port for the whole run, whatever address the broker has by then. A bootstrap
 address that a broker also advertises is the same listener, by name or by the IP address that was connected to.
 
-Ports are told before anybody listens on them: a socket is bound at once, and its backlog holds who comes early.
+Ports are advertised before anybody listens on them: a socket is bound at once, and its backlog holds who comes early.
 """
 
 import errno
@@ -64,8 +64,8 @@ class BrokerPorts:
             if not any(broker in each.names for each in self.listeners):
                 self._open(broker, exactly=number == 0 and bool(self._settings.port))
 
-    def told(self, found: FoundAddress) -> tuple[str, int] | None:
-        """Return the host and port that clients are told in place of a broker's."""
+    def of(self, found: FoundAddress) -> tuple[str, int] | None:
+        """Return the host and port that clients get in place of those of a broker."""
         assert found.host is not None
         key, broker = _key(found), BrokerAddress(found.host, found.port)
         listener = self._by_key.get(key)
@@ -82,7 +82,7 @@ class BrokerPorts:
         return self._settings.advertised_host, listener.port
 
     def address(self, listener: Listener) -> str:
-        """Return what clients are told, as ``127.0.0.1:19092``."""
+        """Return the address for clients, as ``127.0.0.1:19092``."""
         return endpoint_name(self._settings.advertised_host, listener.port)
 
     def complain(self, words: str) -> None:

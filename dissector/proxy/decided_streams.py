@@ -14,7 +14,7 @@ from dissector.proxy.deciding import DecidedFrame
 from dissector.proxy.exchanges import MadeAnswer, Pending, Request, RequestStream, ResponseStream
 from dissector.proxy.frame_stream import FrameStream, NeedMoreError, Send, Sink
 from dissector.proxy.hooks import Action, Answer, Decider, FrameHead, Replace
-from dissector.proxy.rewriting import REWRITTEN, Told, rewriter
+from dissector.proxy.rewriting import REWRITTEN, Advertised, rewriter
 
 NO_FRAME: Final = -1
 """The API of a frame that is neither a request nor a response."""
@@ -173,8 +173,8 @@ class DecidedRequestStream(_Decided, RequestStream):
 class DecidedResponseStream(_Decided, ResponseStream):
     """From a broker to a client."""
 
-    def __init__(self, send: Send, pending: Pending, told: Told, decider: Decider, ends: Ends) -> None:
-        super().__init__(send, pending, told)
+    def __init__(self, send: Send, pending: Pending, advertised: Advertised, decider: Decider, ends: Ends) -> None:
+        super().__init__(send, pending, advertised)
         self._decider = decider
         self._request: Request | None = None
         self._prepare(send, ends)
@@ -183,7 +183,7 @@ class DecidedResponseStream(_Decided, ResponseStream):
         request = self._request
         if request is None or request[1] not in REWRITTEN:
             return None
-        return rewriter(request[1], request[2], size, self._told)
+        return rewriter(request[1], request[2], size, self._advertised)
 
     def flush_answers(self) -> None:
         """Send the answers whose turn it is."""

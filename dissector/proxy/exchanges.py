@@ -19,7 +19,7 @@ from dissector.protocol.schema.loader import api
 from dissector.protocol.wire import WireError
 from dissector.proxy.frame_stream import SIZE, FrameStream, NeedMoreError, Send, Sink
 from dissector.proxy.hooks import Answer
-from dissector.proxy.rewriting import REWRITTEN, Told, rewriter
+from dissector.proxy.rewriting import REWRITTEN, Advertised, rewriter
 
 _REQUEST: Final = struct.Struct(">ihhi")
 _RESPONSE: Final = struct.Struct(">ii")
@@ -135,10 +135,10 @@ class ResponseStream(FrameStream):
 
     HEAD = 4
 
-    def __init__(self, send: Send, pending: Pending, told: Told) -> None:
+    def __init__(self, send: Send, pending: Pending, advertised: Advertised) -> None:
         super().__init__(send)
         self._pending = pending
-        self._told = told
+        self._advertised = advertised
 
     def _ordinary(self, data: bytes, end: int) -> int:
         at = 0
@@ -159,7 +159,7 @@ class ResponseStream(FrameStream):
         request = self._answered(_RESPONSE.unpack_from(data, at)[1])
         if request is None or isinstance(request, MadeAnswer) or request[1] not in REWRITTEN:
             return None
-        return rewriter(request[1], request[2], PREFIX + size, self._told)
+        return rewriter(request[1], request[2], PREFIX + size, self._advertised)
 
     def _answered(self, correlation_id: int) -> Request | MadeAnswer | None:
         """Take the request that a response answers out of those that wait; None if there is none."""

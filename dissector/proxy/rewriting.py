@@ -57,11 +57,11 @@ _EMPTY: Final = 21
 """Bytes of a Fetch response without topics; addresses take more."""
 
 
-class Told(Protocol):
-    """Knows which addresses clients are told."""
+class Advertised(Protocol):
+    """Knows which addresses of the proxy stand for those of brokers."""
 
-    def told(self, found: FoundAddress) -> tuple[str, int] | None:
-        """Return the host and port to tell a client in place of those of a broker; None to leave them."""
+    def of(self, found: FoundAddress) -> tuple[str, int] | None:
+        """Return the host and port in place of those of a broker; None to leave them."""
 
     def complain(self, words: str) -> None:
         """Say something to the user, once."""
@@ -74,11 +74,11 @@ class ResponseRewriter(Protocol):
         """Take the next bytes of the frame. With the last one, all that is left goes on."""
 
 
-def rewriter(api_key: int, version: int, size: int, told: Told) -> ResponseRewriter | None:
+def rewriter(api_key: int, version: int, size: int, advertised: Advertised) -> ResponseRewriter | None:
     """Return what rewrites a response to such a request; None if all of it goes on as it is."""
     if api_key == ApiKey.API_VERSIONS:
         if size > OFFER_BYTES:
-            told.complain(f"ApiVersions: a response of {size:,} bytes goes on as it is")
+            advertised.complain(f"ApiVersions: a response of {size:,} bytes goes on as it is")
             return None
         return _Offer(version, size)
     places = ADDRESSES.get(api_key)
@@ -87,19 +87,19 @@ def rewriter(api_key: int, version: int, size: int, told: Told) -> ResponseRewri
     known = api(api_key)
     assert known is not None
     if not known.versions.contains(version):
-        told.complain(f"{known.name} v{version} is not known to this release: addresses in its responses stay")
+        advertised.complain(f"{known.name} v{version} is not known to this release: addresses in its responses stay")
         return None
     walk = AddressWalk(api_key, version, size, places)
     if not places[0].last:
-        return _Early(walk, size, told, known.name)
-    return _AtEnd(walk, size, told, api_key)
+        return _Early(walk, size, advertised, known.name)
+    return _AtEnd(walk, size, advertised, api_key)
 
 
 class _Early:
     """Holds a response until the last address is there."""
 
-    def __init__(self, walk: AddressWalk, size: int, told: Told, name: str) -> None:
-        self._walk, self._size, self._told, self._name = walk, size, told, name
+    def __init__(self, walk: AddressWalk, size: int, advertised: Advertised, name: str) -> None:
+        self._walk, self._size, self._advertised, self._name = walk, size, advertised, name
         self._held: list[bytes] | None = []
         self._count = 0
 
@@ -111,13 +111,15 @@ class _Early:
         try:
             self._walk.feed(piece)
         except WireError as error:
-            self._told.complain(f"{self._name}: {error}, at offset {error.at:,}: a damaged response goes on as it is")
+            self._advertised.complain(
+                f"{self._name}: {error}, at offset {error.at:,}: a damaged response goes on as it is"
+            )
             return self._released()
         if self._walk.done:
             whole = b"".join(self._released())
-            return (rewritten(whole, self._size, self._walk, self._told),)
+            return (rewritten(whole, self._size, self._walk, self._advertised),)
         if self._count >= self._size or self._count > EARLY_BYTES:
-            self._told.complain(f"{self._name}: no end of its addresses: a response goes on as it is")
+            self._advertised.complain(f"{self._name}: no end of its addresses: a response goes on as it is")
             return self._released()
         return ()
 
@@ -133,8 +135,8 @@ class _AtEnd:
     sent by then. Up to `KEPT_BYTES` the pieces are kept, and walked through only if the last bytes ask for it.
     """
 
-    def __init__(self, walk: AddressWalk, size: int, told: Told, api_key: int) -> None:
-        self._walk, self._size, self._told, self._api_key = walk, size, told, api_key
+    def __init__(self, walk: AddressWalk, size: int, advertised: Advertised, api_key: int) -> None:
+        self._walk, self._size, self._advertised, self._api_key = walk, size, advertised, api_key
         self._at = 0
         self._hold_from = 0 if size <= HELD_BYTES else size - HELD_BACK
         self._kept: list[bytes] | None = [] if size <= KEPT_BYTES else None
@@ -177,21 +179,21 @@ class _AtEnd:
             return self._end
         if begun <= self._hold_from > 0:
             name = api_name(self._api_key)
-            self._told.complain(
+            self._advertised.complain(
                 f"{name}: the addresses of {counted(len(walk.found), 'broker')} at the end of a response of "
                 f"{self._size:,} bytes are too many to be replaced: clients may connect to these brokers directly"
             )
             return self._end
         end = b"".join(self._end)
         if not self._hold_from:
-            return (rewritten(end, self._size, walk, self._told),)
-        return (fitted(end, self._hold_from, walk, self._told),)
+            return (rewritten(end, self._size, walk, self._advertised),)
+        return (fitted(end, self._hold_from, walk, self._advertised),)
 
 
-def fitted(end: bytes, base: int, walk: AddressWalk, told: Told) -> bytes:
-    """Return the end of a response, from offset `base` on, with the addresses that clients are told, in as many bytes:
+def fitted(end: bytes, base: int, walk: AddressWalk, advertised: Advertised) -> bytes:
+    """Return the end of a response, from offset `base` on, with the addresses of the proxy, in as many bytes:
     what is left is filled with a tagged field that no schema has. Where they don't fit, they are hidden."""
-    edits = [(start - base, stop - base, new) for start, stop, new in edits_of(walk, told)]
+    edits = [(start - base, stop - base, new) for start, stop, new in edits_of(walk, advertised)]
     if not edits:
         return end
     if walk.tag is not None:
@@ -240,9 +242,9 @@ def surely_no_addresses(api_key: int, last: bytes, size: int) -> bool:
     return last.endswith(b"\0\0\0") and last[-6:-4] != b"\0\0"
 
 
-def rewritten(head: bytes, size: int, walk: AddressWalk, told: Told) -> bytes:
-    """Return a frame's beginning, or all of it, with the addresses that clients are told; `size` is the frame's."""
-    edits = edits_of(walk, told)
+def rewritten(head: bytes, size: int, walk: AddressWalk, advertised: Advertised) -> bytes:
+    """Return a frame's beginning, or all of it, with the addresses of the proxy; `size` is the frame's."""
+    edits = edits_of(walk, advertised)
     if not edits:
         return head
     if walk.tag is not None:
@@ -253,11 +255,11 @@ def rewritten(head: bytes, size: int, walk: AddressWalk, told: Told) -> bytes:
     return length.to_bytes(PREFIX, "big") + spliced(head, edits, PREFIX)
 
 
-def edits_of(walk: AddressWalk, told: Told) -> list[Edit]:
+def edits_of(walk: AddressWalk, advertised: Advertised) -> list[Edit]:
     """Return what replaces the addresses that were found, in the order of their places."""
     edits: list[Edit] = []
     for found in walk.found:
-        new = told.told(found) if found.host and 0 < found.port < 1 << 16 else None
+        new = advertised.of(found) if found.host and 0 < found.port < 1 << 16 else None
         if new is not None:
             edits.append((found.host_start, found.host_end, write_value(found.host_plan, new[0])))
             edits.append(

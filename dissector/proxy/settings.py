@@ -50,7 +50,7 @@ class ProxySettings:
     """The port for the first broker, and those above it for the others; None for the first that are free from
     `FIRST_PORT` on, and 0 for any that the system chooses."""
     advertise: str = ""
-    """The host that clients are told; by default the one that is listened on."""
+    """The host that is advertised to clients; by default the one that is listened on."""
     tls: UpstreamTls | None = None
     listen_tls: ListenTls | None = None
     path: str = ""
@@ -104,7 +104,7 @@ class ProxySettings:
 
     @property
     def advertised_host(self) -> str:
-        """The host that clients are told."""
+        """The host that is advertised to clients."""
         return self.advertise or self.host
 
     @property

@@ -28,14 +28,14 @@ VERSIONS = [
 ]
 
 
-class Told:
-    """Tells one address for all, as long as it is told; keeps what it was asked and what was said."""
+class Advertised:
+    """Has one address for all; keeps what it was asked for and what was said."""
 
     def __init__(self) -> None:
         self.asked: list[FoundAddress] = []
         self.said: list[str] = []
 
-    def told(self, found: FoundAddress) -> tuple[str, int] | None:
+    def of(self, found: FoundAddress) -> tuple[str, int] | None:
         self.asked.append(found)
         return HOST, PORT
 
@@ -61,9 +61,9 @@ def body_of(key: int, version: int, frame: bytes) -> dict[str, object]:
     return body
 
 
-def passed(key: int, version: int, frame: bytes, told: Told, cuts: random.Random | None = None) -> bytes:
+def passed(key: int, version: int, frame: bytes, advertised: Advertised, cuts: random.Random | None = None) -> bytes:
     """What goes on of a frame that comes in pieces."""
-    sink = rewriter(key, version, len(frame), told)
+    sink = rewriter(key, version, len(frame), advertised)
     if sink is None:
         return frame
     out, at = b"", 0
@@ -112,7 +112,7 @@ def test_only_hosts_and_ports_change_whatever_the_pieces(key: int, version: int,
     body, _ = make(plan(known.response, version), chance)
     put_addresses(body, chance)
     frame = frame_of(key, version, body)
-    out = passed(key, version, frame, Told(), chance)
+    out = passed(key, version, frame, Advertised(), chance)
     assert body_of(key, version, out) == replaced(body_of(key, version, frame), key)
 
 
@@ -125,9 +125,9 @@ def test_each_address_is_told_with_its_node(key: int, version: int, seed: int) -
     assert known is not None
     body, _ = make(plan(known.response, version), chance)
     put_addresses(body, chance)
-    told = Told()
-    passed(key, version, frame_of(key, version, body), told)
-    assert [(each.host, each.port, each.node) for each in told.asked] == list(_addresses(body, key))
+    advertised = Advertised()
+    passed(key, version, frame_of(key, version, body), advertised)
+    assert [(each.host, each.port, each.node) for each in advertised.asked] == list(_addresses(body, key))
 
 
 def _addresses(body: dict[str, object], key: int) -> Iterator[tuple[object, object, object]]:
@@ -153,15 +153,15 @@ def _at(value: object, path: tuple[str, ...], node: str, around: object) -> Iter
 def test_a_long_response_goes_on_as_it_comes_and_addresses_at_its_end_are_told_if_they_fit(
     key: ApiKey, records: int, longer: int
 ) -> None:
-    """`longer`: than the proxy's address; at least by two bytes, or not at all, it can be told in as many bytes."""
+    """`longer`: than the proxy's address; at least by two bytes, or not at all, it can be written in as many bytes."""
     known = api(key)
     assert known is not None
     partitions = [{"partition_index": number, "records": bytes(records)} for number in range(5)]
     host = "b" * (len(HOST) + longer)
     endpoints = [{"node_id": 3, "host": host, "port": 9092, "rack": "r1"}]
     frame = frame_of(key, known.versions.high, {"responses": [{"partitions": partitions}], "node_endpoints": endpoints})
-    told = Told()
-    sink = rewriter(key, known.versions.high, len(frame), told)
+    advertised = Advertised()
+    sink = rewriter(key, known.versions.high, len(frame), advertised)
     assert len(frame) > HELD_BYTES
     assert sink is not None
     out, held = b"", 0
@@ -183,7 +183,7 @@ def test_a_long_response_without_addresses_is_the_same(key: ApiKey, records: int
     assert known is not None
     partitions = [{"partition_index": number, "records": bytes(records)} for number in range(5)]
     frame = frame_of(key, known.versions.high, {"responses": [{"partitions": partitions}]})
-    assert passed(key, known.versions.high, frame, Told(), random.Random(3)) == frame
+    assert passed(key, known.versions.high, frame, Advertised(), random.Random(3)) == frame
 
 
 @pytest.mark.parametrize("size", [*range(2, 300), *range(16_380, 16_400)])
@@ -201,13 +201,13 @@ def test_any_number_of_bytes_is_filled(size: int) -> None:
 def test_what_is_damaged_or_unknown_goes_on_byte_for_byte(key: int, version: int, seed: int) -> None:
     chance = random.Random(seed)
     content = chance.randbytes(chance.choice((4, 9, 40, 300)))
-    told = Told()
-    out = passed(key, version, sized(content), told, chance)
-    if not told.asked:
+    advertised = Advertised()
+    out = passed(key, version, sized(content), advertised, chance)
+    if not advertised.asked:
         assert out == sized(content)
     known = api(key)
     assert known is not None
-    assert passed(key, known.versions.high + 1, sized(content), told) == sized(content)
+    assert passed(key, known.versions.high + 1, sized(content), advertised) == sized(content)
 
 
 @pytest.mark.parametrize("version", range(5))
@@ -215,8 +215,12 @@ def test_versions_that_cannot_be_rewritten_are_not_offered(version: int) -> None
     known = {key: found.versions.high for key in ADDRESSES if (found := api(key)) is not None}
     offered = [{"api_key": key, "min_version": 0, "max_version": 99} for key in (*ADDRESSES, ApiKey.JOIN_GROUP, 1234)]
     frame = frame_of(ApiKey.API_VERSIONS, version, {"api_keys": offered})
-    read = body_of(ApiKey.API_VERSIONS, version, passed(ApiKey.API_VERSIONS, version, frame, Told(), random.Random(1)))
-    assert {each["api_key"]: each["max_version"] for each in read["api_keys"]} == {  # type: ignore[attr-defined]
+    read = body_of(
+        ApiKey.API_VERSIONS,
+        version,
+        passed(ApiKey.API_VERSIONS, version, frame, Advertised(), random.Random(1)),
+    )
+    assert {each["api_key"]: each["max_version"] for each in read["api_keys"]} == {  # type: ignore[attr-defined]  # of a list
         **known, ApiKey.JOIN_GROUP: 99, 1234: 99,
     }  # fmt: skip
 
@@ -224,7 +228,7 @@ def test_versions_that_cannot_be_rewritten_are_not_offered(version: int) -> None
 def test_versions_of_a_broker_that_lacks_this_one_are_capped_too() -> None:
     offered = [{"api_key": ApiKey.METADATA, "min_version": 0, "max_version": 99}]
     frame = frame_of(ApiKey.API_VERSIONS, 0, {"error_code": 35, "api_keys": offered})
-    out = passed(ApiKey.API_VERSIONS, 4, frame, Told())
+    out = passed(ApiKey.API_VERSIONS, 4, frame, Advertised())
     metadata = api(ApiKey.METADATA)
     assert metadata is not None
     assert body_of(ApiKey.API_VERSIONS, 0, out)["api_keys"] == [offered[0] | {"max_version": metadata.versions.high}]
@@ -235,14 +239,14 @@ def test_addresses_that_are_sent_before_they_can_be_replaced_are_said() -> None:
     nodes = [{"node_id": n, "host": f"broker-{n}.kafka.example", "port": 9092, "rack": None} for n in range(800)]
     partition = {"partition_index": 0, "records": bytes(2 * HELD_BYTES)}
     body = {"responses": [{"partitions": [partition]}], "node_endpoints": nodes}
-    frame, told = frame_of(ApiKey.FETCH, 16, body), Told()
-    assert passed(ApiKey.FETCH, 16, frame, told, random.Random(1)) == frame
-    [words] = told.said
+    frame, advertised = frame_of(ApiKey.FETCH, 16, body), Advertised()
+    assert passed(ApiKey.FETCH, 16, frame, advertised, random.Random(1)) == frame
+    [words] = advertised.said
     assert words.startswith("Fetch: the addresses of 800 brokers")
 
 
 def test_an_offer_that_is_too_long_to_be_one_is_not_held() -> None:
-    told, size = Told(), PREFIX + (1 << 30)
-    assert rewriter(ApiKey.API_VERSIONS, 3, size, told) is None
-    [words] = told.said
+    advertised, size = Advertised(), PREFIX + (1 << 30)
+    assert rewriter(ApiKey.API_VERSIONS, 3, size, advertised) is None
+    [words] = advertised.said
     assert words.startswith("ApiVersions: ")

@@ -102,7 +102,7 @@ class LiveScreen(MainScreen):
             bold(self.app.theme_variables["error"]),
         )  # styles of its parts only
         title.append("○ ended" if self.done else "● live", "dim" if self.done else alarm)
-        title.append(clean(f" {self._wanted.title}{self._told_address()}"), "bold")
+        title.append(clean(f" {self._wanted.title}{self._proxy_address()}"), "bold")
         title.append(f" · {counted(len(self.capture), 'exchange')}")
         title.append(self._shown_words())
         lost = self._recording.dropped
@@ -264,14 +264,14 @@ class LiveScreen(MainScreen):
             self.exchange_list.focus()
         empty.set_class(waiting, "shown")
 
-    def _told_address(self) -> str:
+    def _proxy_address(self) -> str:
         """Of a proxy, the address that clients begin with."""
         return "".join(f" on {address}" for address, _ in self._recording.listening[:1])
 
     def _listening_words(self) -> list[str]:
         """Of a proxy, where clients find it."""
-        told = [f"listening on {address} for {broker}" for address, broker in self._recording.listening]
-        return [*told, "point bootstrap.servers there"] if told else []
+        found = [f"listening on {address} for {broker}" for address, broker in self._recording.listening]
+        return [*found, "point bootstrap.servers there"] if found else []
 
     def _waiting_words(self) -> str:
         where = "\n".join([self._wanted.words, *self._listening_words()])

@@ -46,7 +46,7 @@ class Recording:
         self.dropped = 0
         """Packets that the kernel dropped, as last reported."""
         self.listening: list[tuple[str, str]] = []
-        """Of a proxy, the addresses that clients are told, in the order in which they were opened, each with the
+        """Of a proxy, the addresses that clients get, in the order in which they were opened, each with the
         broker's."""
         self.faults: list[FaultCount] = []
         """Of a proxy, what became of its rules for faults, as last reported."""
