@@ -14,7 +14,7 @@ from dissector.proxy.deciding import DecidedFrame
 from dissector.proxy.exchanges import MadeAnswer, Pending, Request, RequestStream, ResponseStream
 from dissector.proxy.frame_stream import FrameStream, NeedMoreError, Send, Sink
 from dissector.proxy.hooks import Action, Answer, Decider, FrameHead, Replace
-from dissector.proxy.rewriting import REWRITTEN, Advertised, rewriter
+from dissector.proxy.rewriting import REWRITTEN, OwnAddresses, rewriter
 
 NO_FRAME: Final = -1
 """The API of a frame that is neither a request nor a response."""
@@ -173,7 +173,7 @@ class DecidedRequestStream(_Decided, RequestStream):
 class DecidedResponseStream(_Decided, ResponseStream):
     """From a broker to a client."""
 
-    def __init__(self, send: Send, pending: Pending, advertised: Advertised, decider: Decider, ends: Ends) -> None:
+    def __init__(self, send: Send, pending: Pending, advertised: OwnAddresses, decider: Decider, ends: Ends) -> None:
         super().__init__(send, pending, advertised)
         self._decider = decider
         self._request: Request | None = None

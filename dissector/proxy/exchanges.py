@@ -19,7 +19,7 @@ from dissector.protocol.schema.loader import api
 from dissector.protocol.wire import WireError
 from dissector.proxy.frame_stream import SIZE, FrameStream, NeedMoreError, Send, Sink
 from dissector.proxy.hooks import Answer
-from dissector.proxy.rewriting import REWRITTEN, Advertised, rewriter
+from dissector.proxy.rewriting import REWRITTEN, OwnAddresses, rewriter
 
 _REQUEST: Final = struct.Struct(">ihhi")
 _RESPONSE: Final = struct.Struct(">ii")
@@ -135,7 +135,7 @@ class ResponseStream(FrameStream):
 
     HEAD = 4
 
-    def __init__(self, send: Send, pending: Pending, advertised: Advertised) -> None:
+    def __init__(self, send: Send, pending: Pending, advertised: OwnAddresses) -> None:
         super().__init__(send)
         self._pending = pending
         self._advertised = advertised

@@ -44,12 +44,13 @@ _HIDDEN_TAG: Final = 127
 _FIRST: Final = {ApiKey.PRODUCE: 10, ApiKey.FETCH: 16}
 """The first versions that end with addresses."""
 _NONE_AT_END: Final[dict[int, bytes]] = {
-    ApiKey.PRODUCE: bytes(5),
+    ApiKey.PRODUCE: bytes(7),
     ApiKey.SHARE_FETCH: b"\x01\x00",
     ApiKey.SHARE_ACKNOWLEDGE: b"\x01\x00",
 }
-"""Last bytes of a response that has no addresses at its end: of Produce no throttle time and no tagged field, where a
-port would be; of the others an empty array and no tagged field. With addresses they end with a rack and two zeros."""
+"""Last bytes of a response that has no addresses at its end: of Produce no throttle time, and no tagged field of the
+body, a topic and a partition, where a host's end and a port would be; of the others an empty array and no tagged field.
+With addresses they end with a rack and two zeros."""
 
 REWRITTEN: Final = frozenset((ApiKey.API_VERSIONS, *ADDRESSES))
 """APIs whose responses may be changed."""
@@ -57,7 +58,7 @@ _EMPTY: Final = 21
 """Bytes of a Fetch response without topics; addresses take more."""
 
 
-class Advertised(Protocol):
+class OwnAddresses(Protocol):
     """Knows which addresses of the proxy stand for those of brokers."""
 
     def of(self, found: FoundAddress) -> tuple[str, int] | None:
@@ -74,7 +75,7 @@ class ResponseRewriter(Protocol):
         """Take the next bytes of the frame. With the last one, all that is left goes on."""
 
 
-def rewriter(api_key: int, version: int, size: int, advertised: Advertised) -> ResponseRewriter | None:
+def rewriter(api_key: int, version: int, size: int, advertised: OwnAddresses) -> ResponseRewriter | None:
     """Return what rewrites a response to such a request; None if all of it goes on as it is."""
     if api_key == ApiKey.API_VERSIONS:
         if size > OFFER_BYTES:
@@ -98,7 +99,7 @@ def rewriter(api_key: int, version: int, size: int, advertised: Advertised) -> R
 class _Early:
     """Holds a response until the last address is there."""
 
-    def __init__(self, walk: AddressWalk, size: int, advertised: Advertised, name: str) -> None:
+    def __init__(self, walk: AddressWalk, size: int, advertised: OwnAddresses, name: str) -> None:
         self._walk, self._size, self._advertised, self._name = walk, size, advertised, name
         self._held: list[bytes] | None = []
         self._count = 0
@@ -135,7 +136,7 @@ class _AtEnd:
     sent by then. Up to `KEPT_BYTES` the pieces are kept, and walked through only if the last bytes ask for it.
     """
 
-    def __init__(self, walk: AddressWalk, size: int, advertised: Advertised, api_key: int) -> None:
+    def __init__(self, walk: AddressWalk, size: int, advertised: OwnAddresses, api_key: int) -> None:
         self._walk, self._size, self._advertised, self._api_key = walk, size, advertised, api_key
         self._at = 0
         self._hold_from = 0 if size <= HELD_BYTES else size - HELD_BACK
@@ -190,7 +191,7 @@ class _AtEnd:
         return (fitted(end, self._hold_from, walk, self._advertised),)
 
 
-def fitted(end: bytes, base: int, walk: AddressWalk, advertised: Advertised) -> bytes:
+def fitted(end: bytes, base: int, walk: AddressWalk, advertised: OwnAddresses) -> bytes:
     """Return the end of a response, from offset `base` on, with the addresses of the proxy, in as many bytes:
     what is left is filled with a tagged field that no schema has. Where they don't fit, they are hidden."""
     edits = [(start - base, stop - base, new) for start, stop, new in edits_of(walk, advertised)]
@@ -234,7 +235,7 @@ def surely_no_addresses(api_key: int, last: bytes, size: int) -> bool:
     """Return whether the last eight bytes of a response show that no addresses are at its end.
 
     Fetch without them ends with three counts of tagged fields, of a partition, its topic and the body, all zero. With
-    them it ends so only if a port is a multiple of 256."""
+    them it ends so only if a port is a multiple of 256, or none at all."""
     if size <= _EMPTY:
         return True
     if api_key != ApiKey.FETCH:
@@ -242,7 +243,7 @@ def surely_no_addresses(api_key: int, last: bytes, size: int) -> bool:
     return last.endswith(b"\0\0\0") and last[-6:-4] != b"\0\0"
 
 
-def rewritten(head: bytes, size: int, walk: AddressWalk, advertised: Advertised) -> bytes:
+def rewritten(head: bytes, size: int, walk: AddressWalk, advertised: OwnAddresses) -> bytes:
     """Return a frame's beginning, or all of it, with the addresses of the proxy; `size` is the frame's."""
     edits = edits_of(walk, advertised)
     if not edits:
@@ -255,7 +256,7 @@ def rewritten(head: bytes, size: int, walk: AddressWalk, advertised: Advertised)
     return length.to_bytes(PREFIX, "big") + spliced(head, edits, PREFIX)
 
 
-def edits_of(walk: AddressWalk, advertised: Advertised) -> list[Edit]:
+def edits_of(walk: AddressWalk, advertised: OwnAddresses) -> list[Edit]:
     """Return what replaces the addresses that were found, in the order of their places."""
     edits: list[Edit] = []
     for found in walk.found:

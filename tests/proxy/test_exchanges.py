@@ -9,7 +9,7 @@ import pytest
 from dissector.protocol.message import sized
 from dissector.proxy.exchanges import NotKafkaError, Pending, RequestStream, ResponseStream
 from tests.frames import request, response
-from tests.proxy.test_rewriting import Advertised
+from tests.proxy.test_rewriting import OwnAddresses
 
 
 class Both:
@@ -20,7 +20,7 @@ class Both:
         self.said: list[str] = []
         self.to_broker, self.to_client = b"", b""
         self.requests = RequestStream(self._to_broker, self.pending, self.said.append)
-        self.responses = ResponseStream(self._to_client, self.pending, Advertised())
+        self.responses = ResponseStream(self._to_client, self.pending, OwnAddresses())
 
     def _to_broker(self, data: bytes) -> None:
         self.to_broker += data

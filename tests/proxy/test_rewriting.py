@@ -28,7 +28,7 @@ VERSIONS = [
 ]
 
 
-class Advertised:
+class OwnAddresses:
     """Has one address for all; keeps what it was asked for and what was said."""
 
     def __init__(self) -> None:
@@ -61,7 +61,7 @@ def body_of(key: int, version: int, frame: bytes) -> dict[str, object]:
     return body
 
 
-def passed(key: int, version: int, frame: bytes, advertised: Advertised, cuts: random.Random | None = None) -> bytes:
+def passed(key: int, version: int, frame: bytes, advertised: OwnAddresses, cuts: random.Random | None = None) -> bytes:
     """What goes on of a frame that comes in pieces."""
     sink = rewriter(key, version, len(frame), advertised)
     if sink is None:
@@ -93,13 +93,17 @@ def _replaced(value: object, path: tuple[str, ...]) -> object:
     return value
 
 
-def put_addresses(value: object, chance: random.Random) -> None:
-    """Put an address where there is a host and a port, mostly a valid one."""
+def put_addresses(value: object, chance: random.Random, key: int) -> None:
+    """Put an address where there is a host and a port, mostly a valid one. At the end of Fetch, a port that is none may
+    hide the addresses before it."""
     for each in value if isinstance(value, list) else value.values() if isinstance(value, dict) else ():
-        put_addresses(each, chance)
-    if isinstance(value, dict) and "host" in value and chance.random() < 0.9:
-        value["host"] = chance.choice(("b", "broker-1.kafka.example", "10.0.0.7", "::1", "x" * 200))
-        value["port"] = chance.choice((9092, 1, 65_535, 9_984))  # the last is a multiple of 256
+        put_addresses(each, chance, key)
+    if isinstance(value, dict) and "host" in value:
+        is_valid = chance.random() < 0.9
+        if is_valid or key == ApiKey.FETCH:
+            value["port"] = chance.choice((9092, 1, 65_535, 9_984))  # the last is a multiple of 256
+        if is_valid:
+            value["host"] = chance.choice(("b", "broker-1.kafka.example", "10.0.0.7", "::1", "x" * 200))
 
 
 @pytest.mark.parametrize(("key", "version"), VERSIONS)
@@ -110,9 +114,9 @@ def test_only_hosts_and_ports_change_whatever_the_pieces(key: int, version: int,
     known = api(key)
     assert known is not None
     body, _ = make(plan(known.response, version), chance)
-    put_addresses(body, chance)
+    put_addresses(body, chance, key)
     frame = frame_of(key, version, body)
-    out = passed(key, version, frame, Advertised(), chance)
+    out = passed(key, version, frame, OwnAddresses(), chance)
     assert body_of(key, version, out) == replaced(body_of(key, version, frame), key)
 
 
@@ -124,8 +128,8 @@ def test_each_address_is_told_with_its_node(key: int, version: int, seed: int) -
     known = api(key)
     assert known is not None
     body, _ = make(plan(known.response, version), chance)
-    put_addresses(body, chance)
-    advertised = Advertised()
+    put_addresses(body, chance, key)
+    advertised = OwnAddresses()
     passed(key, version, frame_of(key, version, body), advertised)
     assert [(each.host, each.port, each.node) for each in advertised.asked] == list(_addresses(body, key))
 
@@ -160,7 +164,7 @@ def test_a_long_response_goes_on_as_it_comes_and_addresses_at_its_end_are_told_i
     host = "b" * (len(HOST) + longer)
     endpoints = [{"node_id": 3, "host": host, "port": 9092, "rack": "r1"}]
     frame = frame_of(key, known.versions.high, {"responses": [{"partitions": partitions}], "node_endpoints": endpoints})
-    advertised = Advertised()
+    advertised = OwnAddresses()
     sink = rewriter(key, known.versions.high, len(frame), advertised)
     assert len(frame) > HELD_BYTES
     assert sink is not None
@@ -183,7 +187,7 @@ def test_a_long_response_without_addresses_is_the_same(key: ApiKey, records: int
     assert known is not None
     partitions = [{"partition_index": number, "records": bytes(records)} for number in range(5)]
     frame = frame_of(key, known.versions.high, {"responses": [{"partitions": partitions}]})
-    assert passed(key, known.versions.high, frame, Advertised(), random.Random(3)) == frame
+    assert passed(key, known.versions.high, frame, OwnAddresses(), random.Random(3)) == frame
 
 
 @pytest.mark.parametrize("size", [*range(2, 300), *range(16_380, 16_400)])
@@ -201,7 +205,7 @@ def test_any_number_of_bytes_is_filled(size: int) -> None:
 def test_what_is_damaged_or_unknown_goes_on_byte_for_byte(key: int, version: int, seed: int) -> None:
     chance = random.Random(seed)
     content = chance.randbytes(chance.choice((4, 9, 40, 300)))
-    advertised = Advertised()
+    advertised = OwnAddresses()
     out = passed(key, version, sized(content), advertised, chance)
     if not advertised.asked:
         assert out == sized(content)
@@ -218,7 +222,7 @@ def test_versions_that_cannot_be_rewritten_are_not_offered(version: int) -> None
     read = body_of(
         ApiKey.API_VERSIONS,
         version,
-        passed(ApiKey.API_VERSIONS, version, frame, Advertised(), random.Random(1)),
+        passed(ApiKey.API_VERSIONS, version, frame, OwnAddresses(), random.Random(1)),
     )
     assert {each["api_key"]: each["max_version"] for each in read["api_keys"]} == {  # type: ignore[attr-defined]  # of a list
         **known, ApiKey.JOIN_GROUP: 99, 1234: 99,
@@ -228,7 +232,7 @@ def test_versions_that_cannot_be_rewritten_are_not_offered(version: int) -> None
 def test_versions_of_a_broker_that_lacks_this_one_are_capped_too() -> None:
     offered = [{"api_key": ApiKey.METADATA, "min_version": 0, "max_version": 99}]
     frame = frame_of(ApiKey.API_VERSIONS, 0, {"error_code": 35, "api_keys": offered})
-    out = passed(ApiKey.API_VERSIONS, 4, frame, Advertised())
+    out = passed(ApiKey.API_VERSIONS, 4, frame, OwnAddresses())
     metadata = api(ApiKey.METADATA)
     assert metadata is not None
     assert body_of(ApiKey.API_VERSIONS, 0, out)["api_keys"] == [offered[0] | {"max_version": metadata.versions.high}]
@@ -239,14 +243,14 @@ def test_addresses_that_are_sent_before_they_can_be_replaced_are_said() -> None:
     nodes = [{"node_id": n, "host": f"broker-{n}.kafka.example", "port": 9092, "rack": None} for n in range(800)]
     partition = {"partition_index": 0, "records": bytes(2 * HELD_BYTES)}
     body = {"responses": [{"partitions": [partition]}], "node_endpoints": nodes}
-    frame, advertised = frame_of(ApiKey.FETCH, 16, body), Advertised()
+    frame, advertised = frame_of(ApiKey.FETCH, 16, body), OwnAddresses()
     assert passed(ApiKey.FETCH, 16, frame, advertised, random.Random(1)) == frame
     [words] = advertised.said
     assert words.startswith("Fetch: the addresses of 800 brokers")
 
 
 def test_an_offer_that_is_too_long_to_be_one_is_not_held() -> None:
-    advertised, size = Advertised(), PREFIX + (1 << 30)
+    advertised, size = OwnAddresses(), PREFIX + (1 << 30)
     assert rewriter(ApiKey.API_VERSIONS, 3, size, advertised) is None
     [words] = advertised.said
     assert words.startswith("ApiVersions: ")
