@@ -9,8 +9,6 @@
 The names below are the only ones that other programs may rely on.
 """
 
-import sys
-from types import ModuleType
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
@@ -97,19 +95,3 @@ def __getattr__(name: str) -> object:
         if name in names:
             return getattr(import_module(f"dissector.{home}"), _OWN_NAMES.get(name, name))
     raise AttributeError(f"module 'dissector' has no attribute {name!r}")
-
-
-class _Package(ModuleType):
-    """This package, in which `proxy` is the function, also after the package `dissector.proxy` was imported: importing
-    that would put it in the place of the name."""
-
-    @property
-    def proxy(self) -> object:
-        return __getattr__("proxy")
-
-    @proxy.setter
-    def proxy(self, module: ModuleType) -> None:
-        """The package is found by `sys.modules`."""
-
-
-sys.modules[__name__].__class__ = _Package

@@ -4,8 +4,6 @@ import asyncio
 import itertools
 import re
 import socket
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -13,7 +11,7 @@ import pytest
 import dissector
 from tests.capture.live.loopback import broker, talk
 from tests.probe.servers import serving
-from tests.proxy.test_listening_tls import answering, signed
+from tests.proxy_server.test_listening_tls import answering, signed
 
 
 def port_of(traffic: dissector.Live) -> int:
@@ -95,14 +93,3 @@ def test_a_port_that_is_taken_is_a_capture_error() -> None:
         port = taken.getsockname()[1]
         with pytest.raises(dissector.CaptureError, match=rf"can't listen on 127\.0\.0\.1:{port}: address already"):
             dissector.proxy("b", listen=port)
-
-
-def test_the_name_is_the_function_wherever_the_package_was_imported_first() -> None:
-    text = (
-        "from dissector.proxy.settings import ProxySettings\n"
-        "import dissector, dissector.proxy.relay\n"
-        "from dissector import proxy\n"
-        "assert dissector.proxy is proxy and proxy.__name__ == 'proxy', proxy\n"
-        "assert __import__('sys').modules['dissector.proxy'].ProxySettings is ProxySettings\n"
-    )
-    subprocess.run([sys.executable, "-c", text], check=True)

@@ -12,7 +12,7 @@ from dissector.capture.live import LOOPBACK, CaptureSettings, Recording, Recordi
 from dissector.capture_session import Capture as Session
 from dissector.capture_session.process_watch import ProcessWatch
 from dissector.filter import Filter, parse
-from dissector.proxy import ListenTls, ProxySettings, UpstreamTls
+from dissector.proxy_server import ListenTls, ProxySettings, UpstreamTls
 
 KAFKA_PORT: Final = 9092
 

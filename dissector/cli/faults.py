@@ -8,7 +8,7 @@ from dissector.capture.fault_counts import FaultCount
 from dissector.capture.live import Recording
 from dissector.cli.errors import UsageError
 from dissector.core.text import clean, counted
-from dissector.proxy.faults import FaultError, FaultFileError, read_file, read_rule
+from dissector.proxy_server.faults import FaultError, FaultFileError, read_file, read_rule
 
 NEVER_FIRED: Final = 1
 """The exit code with --strict if a rule never fired."""

@@ -4,7 +4,7 @@ from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Final
 
 from dissector.cli.errors import UsageError, print_error
-from dissector.proxy.broker_address import AddressError, listen_address
+from dissector.proxy_server.broker_address import AddressError, listen_address
 
 if TYPE_CHECKING:  # imported on use
     from types import TracebackType

@@ -11,7 +11,7 @@ from dissector.capture.errors import CaptureError
 from dissector.capture.live import RingSettings
 from dissector.cli.errors import UsageError
 from dissector.core.text import clean
-from dissector.proxy import AddressError, ListenTls, ProxySettings, UpstreamTls
+from dissector.proxy_server import AddressError, ListenTls, ProxySettings, UpstreamTls
 
 SHOW_CA: Final = "ca"
 """What stands in place of brokers to show the local CA; a broker of that name is ``ca:9092``."""
@@ -75,8 +75,8 @@ def listen_tls(certificate: str, key: str, *, tls: bool) -> ListenTls | None:
 
 def show_ca() -> int:
     """Print what clients must trust, and how each kind of client is told so; make the local CA if there is none."""
-    from dissector.proxy.local_ca import ALIAS, PASSWORD, local_ca
-    from dissector.proxy.upstream import TlsError
+    from dissector.proxy_server.local_ca import ALIAS, PASSWORD, local_ca
+    from dissector.proxy_server.upstream import TlsError
 
     try:
         ca = local_ca()

@@ -20,7 +20,7 @@ from dissector.capture.errors import CaptureError
 from dissector.capture.live.recording import Recording
 from dissector.capture.live.settings import RecordingSettings
 from dissector.core.text import clean, counted
-from dissector.proxy import ProxySettings
+from dissector.proxy_server import ProxySettings
 
 MOST_LINES = 20
 """Exchanges that an assertion's message lists."""

@@ -57,7 +57,7 @@ MADE = {
 }  # fmt: skip
 """What no recording shows: Kafka's brokers read a connection's next request when they have answered the one before,
 and answer every ApiVersions. Kafka's own clients write valid batches and wait for less than they have patience. What a
-proxy injects is in tests/proxy/faults."""
+proxy injects is in tests/proxy_server/faults."""
 
 
 def test_it_has_these_findings_and_no_others(every_capture: Path) -> None:

@@ -24,7 +24,7 @@ from tests.capture.live.loopback import broker, talk
 from tests.conftest import PCAPS
 from tests.frames import request, response
 from tests.probe.servers import frame, serving
-from tests.proxy.proxies import proxy
+from tests.proxy_server.proxies import proxy
 
 pytest.importorskip("prometheus_client", reason="NOT TESTED with prometheus_client: it is not installed")
 

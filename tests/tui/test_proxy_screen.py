@@ -7,8 +7,8 @@ from textual.widgets import Static
 
 from dissector.capture.live import Recording, recording_source
 from dissector.capture_session import Capture
-from dissector.proxy.broker_address import BrokerAddress
-from dissector.proxy.settings import ProxySettings
+from dissector.proxy_server.broker_address import BrokerAddress
+from dissector.proxy_server.settings import ProxySettings
 from tests.capture.live.loopback import broker, talk
 from tests.tui.main_driver import Screen
 from tui.app import KDissectApp

@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from dissector.capture.live import Recording
-from dissector.proxy import BrokerAddress, ProxySettings
+from dissector.proxy_server import BrokerAddress, ProxySettings
 from tests.frames import request
 
 BATCH: Final = 20

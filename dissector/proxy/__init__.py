@@ -1,6 +1,0 @@
-"""A proxy between Kafka clients and brokers, which records what passes as packets and can change it."""
-
-from dissector.proxy.broker_address import AddressError, BrokerAddress
-from dissector.proxy.settings import ListenTls, ProxySettings, UpstreamTls
-
-__all__ = ["AddressError", "BrokerAddress", "ListenTls", "ProxySettings", "UpstreamTls"]

@@ -1,8 +1,0 @@
-"""Faults on purpose: rules that say what becomes of requests and responses on their way through a proxy."""
-
-from dissector.proxy.faults.errors import FaultError
-from dissector.proxy.faults.files import FaultFileError, read_file
-from dissector.proxy.faults.hook import FaultHook
-from dissector.proxy.faults.rules import FaultRule, read_rule
-
-__all__ = ["FaultError", "FaultFileError", "FaultHook", "FaultRule", "read_file", "read_rule"]

@@ -1,0 +1,195 @@
+"""Requests and responses of one connection, in the order in which they pass: which response answers what.
+
+A broker answers in the order of requests; acks=0 gets no response; SaslHandshake v0 is followed by raw tokens, which
+have neither API nor correlation id (KIP-43).
+"""
+
+import struct
+from collections import deque
+from collections.abc import Callable
+from typing import Final, NamedTuple
+
+from dissector.core import limits
+from dissector.core.text import shortened
+from dissector.index.acks import acks
+from dissector.protocol.codec.reader import DECODE_ERRORS, reader
+from dissector.protocol.message import PREFIX, request_layout
+from dissector.protocol.schema.api_keys import ApiKey
+from dissector.protocol.schema.loader import api
+from dissector.protocol.wire import WireError
+from dissector.proxy_server.frame_stream import SIZE, FrameStream, NeedMoreError, Send, Sink
+from dissector.proxy_server.hooks import Answer
+from dissector.proxy_server.rewriting import REWRITTEN, OwnAddresses, rewriter
+
+_REQUEST: Final = struct.Struct(">ihhi")
+_RESPONSE: Final = struct.Struct(">ii")
+_MOST_PENDING: Final = 100_000
+"""Requests of a connection that wait for a response; the oldest are forgotten past it."""
+_MOST_HEAD: Final = 64 << 10
+"""Bytes of a Produce request in which `acks` is looked for: a client id and a transactional id have 32 KiB each."""
+_SPECIAL: Final = frozenset((ApiKey.PRODUCE, ApiKey.SASL_HANDSHAKE))
+"""Requests that are looked at closer."""
+_TLS_HANDSHAKE: Final = b"\x16\x03"
+_HTTP: Final = (b"GET ", b"POST", b"PUT ", b"HEAD", b"CONN", b"OPTI", b"PRI ", b"DELE")
+BOUND_TO_HOST: Final = {
+    "GSSAPI": "Kerberos signs the name of the host that the client connects to",
+    "AWS_MSK_IAM": "AWS_MSK_IAM signs the name of the host that the client connects to",
+}
+"""SASL mechanisms that fail behind a proxy, and why."""
+
+
+Request = tuple[int, int, int]
+"""A request that waits for its response: its correlation id, API and version. A plain tuple: each request has one."""
+
+
+class MadeAnswer(NamedTuple):
+    """What a client gets in place of a response, in its turn."""
+
+    correlation_id: int
+    answer: Answer
+    request: Request
+
+
+Pending = deque[Request | MadeAnswer]
+
+
+class NotKafkaError(Exception):
+    """A client does not speak Kafka; the message is one plain line."""
+
+
+class RequestStream(FrameStream):
+    """From a client to a broker."""
+
+    HEAD = 8
+
+    def __init__(self, send: Send, pending: Pending, complain: Callable[[str], object]) -> None:
+        super().__init__(send)
+        self._pending = pending
+        self._complain = complain
+        self._is_first = True
+        self._in_tokens = False
+
+    def _ordinary(self, data: bytes, end: int) -> int:
+        at = 0
+        if self._is_first or self._in_tokens:
+            return at
+        append = self._pending.append
+        while end - at >= _REQUEST.size:
+            size, key, version, correlation_id = _REQUEST.unpack_from(data, at)
+            following: int = at + PREFIX + size
+            if size < self.HEAD or following > end or key in _SPECIAL:
+                break
+            append((correlation_id, key, version))
+            at = following
+        return at
+
+    def _next_size(self, data: bytes, at: int, end: int) -> int:
+        if self._is_first and end - at >= PREFIX:
+            if not 0 <= SIZE.unpack_from(data, at)[0] <= limits.DEFAULT.frame_size:
+                raise NotKafkaError(_stranger(data[at:]))
+            self._is_first = False
+        return super()._next_size(data, at, end)
+
+    def _begin(self, data: bytes, at: int, size: int) -> Sink | None:
+        if size < self.HEAD:
+            return None
+        _, key, version, correlation_id = _REQUEST.unpack_from(data, at)
+        if self._in_tokens:
+            known = api(key)
+            if known is None or not known.versions.contains(version):
+                return None
+            self._in_tokens = False
+        if key == ApiKey.PRODUCE and not _expects_response(data, at, size, version):
+            return None
+        if key == ApiKey.SASL_HANDSHAKE:
+            self._in_tokens = version == 0
+            self._look_at_mechanism(data[at : at + PREFIX + size], version)
+        self._pending.append((correlation_id, key, version))
+        if len(self._pending) > _MOST_PENDING:
+            self._pending.popleft()
+        return None
+
+    def _lost(self, size: int) -> None:
+        super()._lost(size)
+        self._complain("a client's frames were lost: from there on its bytes pass as they are")
+
+    def _look_at_mechanism(self, frame: bytes, version: int) -> None:
+        layout = request_layout(ApiKey.SASL_HANDSHAKE, version)
+        if layout.body is None or layout.header is None:
+            return
+        try:
+            _, at = reader(layout.header, layout.header_version)(frame, PREFIX, len(frame))
+            body, _ = reader(layout.body, version)(frame, at, len(frame))
+        except DECODE_ERRORS:
+            return
+        mechanism = str(body["mechanism"])
+        if why := BOUND_TO_HOST.get(mechanism):
+            self._complain(
+                f"SASL {mechanism}: {why}, and the broker refuses it behind a proxy; give this client a listener "
+                f"with PLAIN, SCRAM or OAUTHBEARER, or capture its packets with kdissect live"
+            )
+
+
+class ResponseStream(FrameStream):
+    """From a broker to a client."""
+
+    HEAD = 4
+
+    def __init__(self, send: Send, pending: Pending, advertised: OwnAddresses) -> None:
+        super().__init__(send)
+        self._pending = pending
+        self._advertised = advertised
+
+    def _ordinary(self, data: bytes, end: int) -> int:
+        at = 0
+        pending = self._pending
+        while pending and end - at >= _RESPONSE.size:
+            size, correlation_id = _RESPONSE.unpack_from(data, at)
+            following: int = at + PREFIX + size
+            first = pending[0]
+            if size < self.HEAD or following > end or first[0] != correlation_id or first[1] in REWRITTEN:
+                break
+            pending.popleft()
+            at = following
+        return at
+
+    def _begin(self, data: bytes, at: int, size: int) -> Sink | None:
+        if size < self.HEAD:
+            return None
+        request = self._answered(_RESPONSE.unpack_from(data, at)[1])
+        if request is None or isinstance(request, MadeAnswer) or request[1] not in REWRITTEN:
+            return None
+        return rewriter(request[1], request[2], PREFIX + size, self._advertised)
+
+    def _answered(self, correlation_id: int) -> Request | MadeAnswer | None:
+        """Take the request that a response answers out of those that wait; None if there is none."""
+        pending = self._pending
+        if pending and pending[0][0] == correlation_id:
+            return pending.popleft()
+        found = next((each for each in pending if each[0] == correlation_id), None)
+        if found is not None:
+            pending.remove(found)
+        return found
+
+
+def _expects_response(data: bytes, at: int, size: int, version: int) -> bool:
+    """Return whether a Produce request has a response. Raises `NeedMoreError` while `acks` is not there."""
+    head = data[at : at + min(PREFIX + size, _MOST_HEAD)]
+    try:
+        return acks(head, version) != 0
+    except WireError:
+        if len(head) < min(PREFIX + size, _MOST_HEAD):
+            raise NeedMoreError from None
+        return True
+
+
+def _stranger(head: bytes) -> str:
+    """Return what a client speaks instead of Kafka."""
+    if head.startswith(_TLS_HANDSHAKE):
+        return (
+            "speaks TLS, and the proxy listens in plain: set security.protocol=PLAINTEXT or SASL_PLAINTEXT there, "
+            "or start the proxy with --listen-tls"
+        )
+    if head[:4] in _HTTP:
+        return "speaks HTTP, not Kafka"
+    return f"does not speak Kafka: it began with {shortened(head[:8].hex(' '))}"
