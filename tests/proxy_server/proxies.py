@@ -12,6 +12,7 @@ import dpkt
 
 from dissector.capture.live import Recording
 from dissector.capture.live.recorder_process import RecorderProcess
+from dissector.capture.live.settings import RecordingSettings
 from dissector.capture_session import Capture
 from dissector.proxy_server import BrokerAddress, ProxySettings
 from tests.forked import Program
@@ -83,7 +84,7 @@ def is_closed(connection: socket.socket) -> bool:
         return True
 
 
-def forked(settings: ProxySettings) -> RecorderProcess:
+def forked(settings: RecordingSettings) -> RecorderProcess:
     """As `start_recorder`."""
     ours, its = socket.socketpair()
     files = (its.detach(), os.open(os.devnull, os.O_WRONLY), os.dup(2))
