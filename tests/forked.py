@@ -45,6 +45,7 @@ _PACKAGES: Final = {
         "dissector.cli", "dissector.filter", "dissector.tables", "dissector.pipeline.ingest_here", "deltalake",
         "deltalake.writer", "pyarrow.dataset", "pyarrow.parquet",
     ],
+    "proxy": ["dissector.proxy_server", "asyncio", "ssl"],
     "screen": ["dissector.cli", "dissector.filter", "tui", "tui.features", "textual.app"],
     "api": [
         "dissector.api", "dissector.filter", "dissector.capture.live", "dissector.pytest_plugin", "pytest",
@@ -54,7 +55,7 @@ _PACKAGES: Final = {
 """What programs of a kind import: our packages with all their modules. Each kind is forked from another process, as a
 process with more modules takes longer to fork and to end. One for ``unread`` has read no capture: whose programs have
 schemas of their own."""
-_LEFT_OUT: Final = ("dissector.cli.main", "dissector.tables.iceberg")
+_LEFT_OUT: Final = ("dissector.cli.main", "dissector.proxy_server.process", "dissector.tables.iceberg")
 """What will be `__main__`; and what imports a library that looks for its settings in the current folder, of which a
 forked process has none."""
 NOT_REWRITTEN: Final = "-W ignore::pytest.PytestAssertRewriteWarning"

@@ -1,5 +1,6 @@
 """`kdissect proxy --fault`: the exit code, the list at the end, and what is said of rules that are none."""
 
+import os
 import re
 import socket
 import subprocess
@@ -10,6 +11,7 @@ import pytest
 
 from dissector.capture.fault_counts import FaultCount
 from dissector.cli.faults import line, total
+from tests.forked import run_module
 from tests.frames import request
 
 KDISSECT = (sys.executable, "-m", "dissector", "proxy", "127.0.0.1:9", "--text")
@@ -17,8 +19,8 @@ KDISSECT = (sys.executable, "-m", "dissector", "proxy", "127.0.0.1:9", "--text")
 
 def proxied(*options: str) -> tuple[int, str]:
     """Its exit code and what it says."""
-    done = subprocess.run([*KDISSECT, *options], capture_output=True, text=True, timeout=60, check=False)
-    return done.returncode, done.stderr
+    done = run_module(KDISSECT[2], [*KDISSECT[3:], *options], dict(os.environ))
+    return done.returncode, done.stderr.decode()
 
 
 @pytest.mark.slow

@@ -43,7 +43,7 @@ def hang_up_with_a_signal(its: Terminal, port: int) -> None:
 
 
 @needs_rights
-@pytest.mark.parametrize("form", ["text", "json"])
+@pytest.mark.parametrize("form", ["text", pytest.param("json", marks=pytest.mark.exhaustive)])
 @pytest.mark.parametrize("leave", [hang_up, hang_up_and_talk_on, hang_up_with_a_signal])
 def test_it_ends_with_its_terminal(leave: Callable[[Terminal, int], None], form: str, tmp_path: Path) -> None:
     kept = tmp_path / "kept.pcapng"

@@ -96,7 +96,7 @@ def assert_is_no_more_than(process: int, uid: int, gid: int, groups: str) -> Non
 @pytest.mark.parametrize(
     ("environment", "uid", "gid"),
     [
-        ({}, NOBODY.pw_uid, NOBODY.pw_gid),
+        pytest.param({}, NOBODY.pw_uid, NOBODY.pw_gid, marks=pytest.mark.exhaustive),
         (SUDO, CALLER, 2_345),
         pytest.param(  # root who called sudo
             {"SUDO_UID": "0", "SUDO_GID": "0"}, NOBODY.pw_uid, NOBODY.pw_gid, marks=pytest.mark.exhaustive

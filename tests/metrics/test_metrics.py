@@ -22,6 +22,7 @@ from dissector.cli import metering
 from dissector.cli.errors import UsageError
 from tests.capture.live.loopback import broker, talk
 from tests.conftest import PCAPS
+from tests.forked import run_module
 from tests.frames import request, response
 from tests.probe.servers import frame, serving
 from tests.proxy_server.proxies import proxy
@@ -127,9 +128,9 @@ def of_clients(samples: Samples) -> set[str]:
 
 
 def test_memory_stays_bounded_for_many_labels(tmp_path: Path) -> None:
-    """Ten times the label sets make no more series, and none is longer than a topic's name."""
+    """Twice the label sets make no more series, and none is longer than a topic's name."""
     sizes = []
-    for count in (300, 1_500):
+    for count in (300, 600):
         folder = tmp_path / str(count)
         folder.mkdir()
         names = [f"{'x' * 500 * (number % 7 == 0)}client-{number}" for number in range(count)]
@@ -238,11 +239,9 @@ def test_a_port_that_is_taken_or_is_none_is_one_line(tmp_path: Path) -> None:
             (str(port), f"--metrics 127.0.0.1:{port}: address already in use"),
             ("what", "--metrics what: is not HOST:PORT"),
         ):
-            done = subprocess.run(
-                [sys.executable, "-m", "dissector", "proxy", "b:1", "--listen", "0", "--text", "--metrics", value],
-                capture_output=True, text=True, check=False,
-            )  # fmt: skip
-            assert (done.returncode, done.stderr) == (2, f"kdissect: {line}\n")
+            words = ["proxy", "b:1", "--listen", "0", "--text", "--metrics", value]
+            done = run_module("dissector", words, dict(os.environ))
+            assert (done.returncode, done.stderr.decode()) == (2, f"kdissect: {line}\n")
 
 
 def test_without_the_library_one_line_says_how_to_get_it(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -5,7 +5,6 @@ import socket
 import ssl
 import stat
 import subprocess
-import sys
 import threading
 import time
 from collections.abc import Callable
@@ -24,6 +23,7 @@ from dissector.proxy_server.listening_tls import certificate_names
 from dissector.proxy_server.local_ca import CA_DAYS, PASSWORD, local_ca
 from dissector.proxy_server.settings import ListenTls
 from dissector.proxy_server.upstream import TlsError
+from tests.forked import run_module
 from tests.frames import request, response
 from tests.needs import needs
 from tests.probe.servers import frame, mock_cluster, serving
@@ -298,8 +298,8 @@ def test_a_made_certificate_has_the_names_of_the_listeners(host: str, advertise:
 
 
 def run(*words: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "dissector", "proxy", *words]
-    return subprocess.run(command, capture_output=True, text=True, check=False, env=os.environ | {"NO_COLOR": "1"})
+    done = run_module("dissector", ["proxy", *words], os.environ | {"NO_COLOR": "1"})
+    return subprocess.CompletedProcess(done.args, done.returncode, done.stdout.decode(), done.stderr.decode())
 
 
 def test_the_command_shows_what_to_trust(home: Path) -> None:

@@ -4,7 +4,7 @@ import random
 from collections.abc import Iterator
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from dissector.protocol.codec.plan import plan
@@ -17,6 +17,8 @@ from dissector.protocol.wire import uvarint
 from dissector.proxy_server.address_fields import ADDRESSES
 from dissector.proxy_server.address_walk import FoundAddress
 from dissector.proxy_server.rewriting import HELD_BACK, HELD_BYTES, filler, rewriter
+from tests.cases import cases
+from tests.conftest import costly
 from tests.protocol.random_messages import make
 
 HOST, PORT = "proxy.example.internal", 19092
@@ -107,7 +109,7 @@ def put_addresses(value: object, chance: random.Random, key: int) -> None:
 
 
 @pytest.mark.parametrize(("key", "version"), VERSIONS)
-@settings(max_examples=30)
+@costly(8)
 @given(st.integers(0, 2**32))
 def test_only_hosts_and_ports_change_whatever_the_pieces(key: int, version: int, seed: int) -> None:
     chance = random.Random(seed)
@@ -121,7 +123,7 @@ def test_only_hosts_and_ports_change_whatever_the_pieces(key: int, version: int,
 
 
 @pytest.mark.parametrize(("key", "version"), VERSIONS)
-@settings(max_examples=30)
+@costly(8)
 @given(st.integers(0, 2**32))
 def test_each_address_is_told_with_its_node(key: int, version: int, seed: int) -> None:
     chance = random.Random(seed)
@@ -153,7 +155,7 @@ def _at(value: object, path: tuple[str, ...], node: str, around: object) -> Iter
 
 @pytest.mark.parametrize("key", [ApiKey.FETCH, ApiKey.SHARE_FETCH])
 @pytest.mark.parametrize("records", [20_000, 1_000_003])
-@pytest.mark.parametrize("longer", [*range(-1, 7), 100, 127, 128, 129, 130, 131, 132, 300])
+@cases("longer", [*range(-1, 7), 100, 127, 128, 129, 130, 131, 132, 300])
 def test_a_long_response_goes_on_as_it_comes_and_addresses_at_its_end_are_told_if_they_fit(
     key: ApiKey, records: int, longer: int
 ) -> None:
@@ -181,7 +183,7 @@ def test_a_long_response_goes_on_as_it_comes_and_addresses_at_its_end_are_told_i
 
 
 @pytest.mark.parametrize("key", [ApiKey.FETCH, ApiKey.SHARE_FETCH])
-@pytest.mark.parametrize("records", [20_000, 1_000_003])
+@pytest.mark.parametrize("records", [HELD_BYTES // 6, HELD_BYTES // 5 + 1])
 def test_a_long_response_without_addresses_is_the_same(key: ApiKey, records: int) -> None:
     known = api(key)
     assert known is not None
@@ -190,7 +192,7 @@ def test_a_long_response_without_addresses_is_the_same(key: ApiKey, records: int
     assert passed(key, known.versions.high, frame, OwnAddresses(), random.Random(3)) == frame
 
 
-@pytest.mark.parametrize("size", [*range(2, 300), *range(16_380, 16_400)])
+@cases("size", [*range(2, 300), *range(16_380, 16_400)])
 def test_any_number_of_bytes_is_filled(size: int) -> None:
     made = filler(size)
     assert len(made) == size
@@ -200,7 +202,7 @@ def test_any_number_of_bytes_is_filled(size: int) -> None:
 
 
 @pytest.mark.parametrize(("key", "version"), VERSIONS)
-@settings(max_examples=30)
+@costly(8)
 @given(st.integers(0, 2**32))
 def test_what_is_damaged_or_unknown_goes_on_byte_for_byte(key: int, version: int, seed: int) -> None:
     chance = random.Random(seed)

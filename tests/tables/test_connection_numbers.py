@@ -8,7 +8,7 @@ import pytest
 from dissector.pipeline.ingest_here import ingest_here
 from dissector.pipeline.partition_rows import WriteOptions
 from tests.cli.test_commands import kdissect
-from tests.conftest import PCAPS
+from tests.conftest import PCAPS, some_of
 
 pytest.importorskip("duckdb", reason="NOT TESTED with DuckDB: it is not installed")
 MANY_OTHERS = "two-brokers"
@@ -26,8 +26,12 @@ def shown(*words: str) -> list[bytes]:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("form", ["text", "json"])
-@pytest.mark.parametrize("parts", [1, 3])
+@pytest.mark.parametrize(
+    ("parts", "form"),
+    some_of(
+        [pytest.param(parts, form, id=f"{parts}-{form}") for parts in (1, 3) for form in ("text", "json")], "3-json"
+    ),
+)
 def test_tables_are_shown_as_the_captures_are(tmp_path: Path, parts: int, form: str) -> None:
     files = [str(PCAPS / f"{name}.pcapng") for name in (*OTHERS, OVERSIZED)]
     ingest_here(files, str(tmp_path), WriteOptions(), parts=parts)
@@ -36,7 +40,7 @@ def test_tables_are_shown_as_the_captures_are(tmp_path: Path, parts: int, form: 
 
 @pytest.mark.slow
 def test_captures_of_two_runs_are_counted_one_behind_the_other(tmp_path: Path) -> None:
-    files = [str(PCAPS / f"{name}.pcapng") for name in OTHERS]
+    files = [str(PCAPS / f"{name}.pcapng") for name in OTHERS[1:]]
     for each in files:
         ingest_here([each], str(tmp_path), WriteOptions())
     fields = ("--fields", "number,connection,correlation_id,api")

@@ -262,17 +262,29 @@ def test_tables_in_a_bucket_are_compacted_cleaned_up_and_forgotten(bucket: str) 
     assert not any(rows for rows, _ in contents(out).values())
 
 
+UNREACHABLE = [
+    ("s3://no-such-bucket/x", {}, b"no such bucket"),
+    ("s3://BUCKET/x", {"AWS_ENDPOINT_URL": "http://127.0.0.1:1"}, b"127.0.0.1"),
+    ("foo://BUCKET/x", {}, b"not from foo"),
+    ("s3:///x", {}, b"names no bucket"),
+    ("hdfs://127.0.0.1:1/x", {"JAVA_HOME": "/nowhere", "HADOOP_HOME": "/nowhere"}, b""),
+]
+
+
 @pytest.mark.parametrize(
-    ("url", "settings", "words"),
-    [
-        ("s3://no-such-bucket/x", {}, b"no such bucket"),
-        ("s3://BUCKET/x", {"AWS_ENDPOINT_URL": "http://127.0.0.1:1"}, b"127.0.0.1"),
-        ("foo://BUCKET/x", {}, b"not from foo"),
-        ("s3:///x", {}, b"names no bucket"),
-        ("hdfs://127.0.0.1:1/x", {"JAVA_HOME": "/nowhere", "HADOOP_HOME": "/nowhere"}, b""),
-    ],
+    ("url", "settings", "words", "command"),
+    some_of(
+        [
+            pytest.param(*each, command, id=f"{command} {each[0]}")
+            for each in UNREACHABLE
+            for command in ("ingest", "show", "read")
+        ],
+        *(f"ingest {url}" for url, *_ in UNREACHABLE),
+        "show s3://no-such-bucket/x",
+        "show foo://BUCKET/x",
+        "read s3://BUCKET/x",
+    ),
 )
-@pytest.mark.parametrize("command", ["ingest", "show", "read"])
 def test_what_cannot_be_reached_is_one_line(
     bucket: str, monkeypatch: pytest.MonkeyPatch, url: str, settings: dict[str, str], words: bytes, command: str
 ) -> None:

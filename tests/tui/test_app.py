@@ -51,8 +51,8 @@ async def test_the_configuration_is_applied() -> None:
     ("text", "words"),
     [
         ('theme = "no such"', "unknown theme 'no such'"),
-        ('[keys]\n"main.flop" = "R"', "unknown key id 'main.flop'"),
-        ("theme = ", "config.toml"),
+        pytest.param('[keys]\n"main.flop" = "R"', "unknown key id 'main.flop'", marks=pytest.mark.exhaustive),
+        pytest.param("theme = ", "config.toml", marks=pytest.mark.exhaustive),
         ('columns = ["[/nope]"]', "[/nope]"),
     ],
 )

@@ -156,7 +156,10 @@ def test_a_comparison_reports_its_progress_and_stops_on_request() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("b", "title", "code"), [("java-2", "the same", 0), ("librdkafka-1", "differences", 1)])
+@pytest.mark.parametrize(
+    ("b", "title", "code"),
+    [pytest.param("java-2", "the same", 0, marks=pytest.mark.exhaustive), ("librdkafka-1", "differences", 1)],
+)
 def test_on_a_terminal_kdissect_diff_opens_the_screen_and_exits_with_the_result(b: str, title: str, code: int) -> None:
     files = [str(PCAPS / f"compare-{name}.pcapng") for name in ("java-1", b)]
     with terminal([*COMMAND, *files]) as shown:

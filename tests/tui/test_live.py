@@ -16,6 +16,7 @@ from dissector.capture.live import CaptureSettings, Recording, recording_source
 from dissector.capture_session import Capture
 from tests.capture.live.loopback import broker, needs_rights, talk
 from tests.probe.servers import frame, serving
+from tests.proxy_server.proxies import forked
 from tests.tui.main_driver import Screen
 from tui.app import KDissectApp
 from tui.screens.diff_screen import DiffScreen
@@ -39,7 +40,7 @@ async def watched(port: int, path: str = "") -> AsyncIterator[tuple[Live, Record
     with ExitStack() as opened:
 
         def begin(wanted: CaptureSettings) -> tuple[Capture, Recording, CaptureSettings]:
-            recording = opened.enter_context(Recording(wanted))
+            recording = opened.enter_context(Recording(wanted, forked(wanted)))
             return opened.enter_context(Capture([recording_source(recording)])), recording, wanted
 
         capture, recording, wanted = begin(CaptureSettings("lo", (port,), "", promiscuous=False, path=path))

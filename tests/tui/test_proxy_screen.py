@@ -10,6 +10,7 @@ from dissector.capture_session import Capture
 from dissector.proxy_server.broker_address import BrokerAddress
 from dissector.proxy_server.settings import ProxySettings
 from tests.capture.live.loopback import broker, talk
+from tests.proxy_server.proxies import forked
 from tests.tui.main_driver import Screen
 from tui.app import KDissectApp
 from tui.screens.live_screen import LiveScreen
@@ -18,7 +19,7 @@ from tui.screens.live_screen import LiveScreen
 async def test_the_address_for_clients_is_in_the_middle_and_then_in_the_title(tmp_path: Path) -> None:
     with broker() as port:
         wanted = ProxySettings((BrokerAddress("127.0.0.1", port),), path=str(tmp_path / "kept.pcapng"))
-        with Recording(wanted) as recording, Capture([recording_source(recording)]) as capture:
+        with Recording(wanted, forked(wanted)) as recording, Capture([recording_source(recording)]) as capture:
             main = LiveScreen(capture, recording, wanted, lambda _: (capture, recording, wanted))
             async with KDissectApp(main).run_test(size=(120, 40)) as pilot:
                 screen = Screen(pilot)

@@ -18,7 +18,7 @@ from dissector.filter import parse
 from tests.analysis.diff.editing import Lines, bundled, compared, edited, entry_texts, side
 from tests.analysis.diff.elsewhere import renamed, shifted, with_topics
 from tests.cases import cases
-from tests.conftest import costly
+from tests.conftest import costly, some_of
 
 OTHERS = ("compare-java-2", "compare-librdkafka-1", "compare-kafka-python-1", "compare-aiokafka-1")
 TOPIC, GROUP = "java-orders-1", "java-billing-1"
@@ -140,7 +140,7 @@ WORDS = {"sarama-2.3.0": ("sarama-", "ramasa-"), "kafkajs": ("kafkajs-", "jskafk
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", WORDS)
+@pytest.mark.parametrize("name", some_of(WORDS, "kafkajs", "java"))
 def test_a_program_that_asks_for_all_topics_does_the_same_in_another_cluster(tmp_path: Path, name: str) -> None:
     """Other names, 50 more topics in front, other partitions: nothing of it is the client's doing."""
 

@@ -1,5 +1,6 @@
 """Secrets in JSON: what is masked, byte for byte, and near misses that are shown."""
 
+import itertools
 import json
 import re
 
@@ -52,9 +53,7 @@ SECRETS = [
 ]
 
 
-@pytest.mark.parametrize("value", SECRETS, ids=repr)
-@pytest.mark.parametrize("indent", [None, 2])
-@pytest.mark.parametrize("before", [b"", b"\0\0\0\0\x07", b"  "])
+@cases(("value", "indent", "before"), itertools.product(SECRETS, [None, 2], [b"", b"\0\0\0\0\x07", b"  "]))
 def test_secrets_are_masked_and_the_rest_is_shown(value: object, indent: int | None, before: bytes) -> None:
     raw = before + json.dumps(value, indent=indent).encode()
     found = masked(raw)
@@ -104,7 +103,7 @@ def test_what_is_masked_stays_json_as_far_as_it_was(raw: bytes, shown: bytes) ->
     assert masked(raw) == shown
 
 
-@pytest.mark.parametrize("raw", [
+@cases("raw", [
     b"password=hunter2", b"the password is hunter2", b'{"text": "the password is hunter2"}',
     b'{"total_tokens": 123, "passenger": "x", "compass": "y", "author": "z", "keyboard": 1}',
     b'{"Secretary": "s", "secretariat": "t", "user_info": {"name": "Ann"}, "userInfo": "x", "author.info": "y"}',
@@ -144,7 +143,7 @@ def test_marks_are_those_that_the_names_have() -> None:
 
 
 @pytest.mark.parametrize("size", [9, 511, 512, 5000])
-@pytest.mark.parametrize("raw", [
+@cases("raw", [
     b'{"url":"https://oauth2:%s@example.com/x"}', b'{"url":"jdbc:ORACLE:thin:scott/%s@//h"}', b'{"url":"https://u:%s',
 ])  # fmt: skip
 def test_what_is_masked_has_a_mark_however_long_it_is(raw: bytes, size: int) -> None:

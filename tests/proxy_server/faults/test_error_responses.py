@@ -17,6 +17,7 @@ from dissector.protocol.schema.model import Api
 from dissector.proxy_server.faults.edits import offering, throttled, with_error
 from dissector.proxy_server.faults.error_levels import CODES
 from dissector.proxy_server.faults.error_responses import error_response, meaning
+from tests.cases import cases
 from tests.protocol.random_messages import make
 
 ERRORS = [each for each in ErrorCode if each]
@@ -147,7 +148,7 @@ ENTITIES = {
 """What identifies the entities of an API, where all of them are in the response again."""
 
 
-@pytest.mark.parametrize("name", ENTITIES)
+@cases("name", ENTITIES)
 def test_entities_of_a_request_are_repeated_in_order(name: str) -> None:
     known = api_named(name)
     assert known is not None

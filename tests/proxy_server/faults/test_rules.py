@@ -24,6 +24,7 @@ from dissector.proxy_server.faults.files import FaultFileError, read_file
 from dissector.proxy_server.faults.rules import FaultRule, read_rule
 from dissector.proxy_server.faults.triggers import NAMES, After, Every, FaultTrigger, First, For, Probability
 from dissector.proxy_server.faults.words import FASTEST, LONGEST_NS, MOST_COUNT
+from tests.cases import cases
 
 COUNTS = st.integers(1, MOST_COUNT)
 TIMES = st.integers(1, LONGEST_NS)
@@ -87,7 +88,7 @@ def test_what_rules_mean(text: str, rule: FaultRule) -> None:
     assert read_rule(text) == rule
 
 
-@pytest.mark.parametrize(
+@cases(
     ("text", "words"),
     [
         ("", "column 1: an action is missing: delay, error"),
