@@ -162,13 +162,18 @@ def _at_work(folder: str) -> str:
     return next((f"process {run.process} of {run.host}" for run in found), "")
 
 
-def upkeep(folder: str, keep: str | None, hours: int, *, dry_run: bool) -> int:
+def upkeep(
+    folder: str, keep: str | None, hours: int, catalog: str | None = None, namespace: str = "kafka", *, dry_run: bool
+) -> int:
     """Forget old captures, compact, bring metadata of Iceberg up to date, and vacuum, or say what would be done, one
-    line a step; return the exit code, 1 if an ingest is at work, so that files were left where they are.
+    line a step; return the exit code, 1 if an ingest is at work, so that files were left where they are. A `catalog`
+    gets the metadata, too.
 
     Others may ingest and read meanwhile. If a step fails, those behind it are left out, and the next time does them."""
     longest = None if keep is None else _seconds(keep)
     seen = _seen(folder)
+    if catalog is not None:
+        _require_pyiceberg()
     from dissector.tables import maintenance
     from dissector.tables.delta_log import remove_captures
     from dissector.tables.file_systems import is_there, normal_uri
@@ -190,12 +195,13 @@ def upkeep(folder: str, keep: str | None, hours: int, *, dry_run: bool) -> int:
     else:
         counts = maintenance.compact(uri).values()
         tell("compact", f"{counted(sum(at[1] for at in counts), 'file')} instead of {sum(at[0] for at in counts):,}")
-    if is_there(f"{uri}/_iceberg") and find_spec("pyiceberg") is not None:
+    if catalog is not None or (is_there(f"{uri}/_iceberg") and find_spec("pyiceberg") is not None):
         changed = 0
         if not dry_run:
             from dissector.tables.iceberg import write_iceberg
 
-            changed = sum(bool(each.added or each.removed) for each in write_iceberg(uri, _seen(folder)))
+            written = write_iceberg(uri, _seen(folder), catalog, namespace)
+            changed = sum(bool(each.added or each.removed) for each in written)
         tell("iceberg", "metadata would be written" if dry_run else f"{counted(changed, 'table')} written")
     if who := _at_work(folder):
         tell("vacuum", f"left to the next time: {who} is ingesting, and its files are in no table yet")
@@ -242,8 +248,7 @@ def views(folder: str, engine: "ViewEngine", *, of_now: bool) -> int:
 def iceberg(folder: str, catalog: str | None, namespace: str) -> int:
     """Write metadata of Iceberg over the tables, and print where it is; return the exit code."""
     seen = _seen(folder)
-    if find_spec("pyiceberg") is None:
-        raise CaptureError("this needs pyiceberg: pip install 'kafka-dissector[iceberg]'")
+    _require_pyiceberg()
     from dissector.tables.file_systems import normal_uri
     from dissector.tables.iceberg import write_iceberg
 
@@ -253,6 +258,12 @@ def iceberg(folder: str, catalog: str | None, namespace: str) -> int:
         added, removed = added + table.added, removed + table.removed
     print(f"{clean(folder)}: {counted(added, 'file')} added, {removed:,} removed", file=sys.stderr)
     return 0
+
+
+def _require_pyiceberg() -> None:
+    """Raise `CaptureError` if pyiceberg is not installed."""
+    if find_spec("pyiceberg") is None:
+        raise CaptureError("this needs pyiceberg: pip install 'kafka-dissector[iceberg]'")
 
 
 def _seen(folder: str) -> "Snapshot":

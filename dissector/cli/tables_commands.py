@@ -17,6 +17,10 @@ tables = typer.Typer(
     epilog=examples({"which captures are in them": "kdissect tables list tables"}),
 )
 Folder = Annotated[str, typer.Argument(metavar="TABLES", help="The folder of the tables, or its URL.")]
+IcebergCatalog = Annotated[
+    str | None, typer.Option(metavar="NAME", help="Also register them in this catalog of pyiceberg's configuration.")
+]
+IcebergNamespace = Annotated[str, typer.Option(metavar="NAME", help="Namespace of the tables in the catalog.")]
 CaptureNames = Annotated[
     list[str], typer.Argument(metavar="CAPTURE…", help="Paths, file names, or prefixes of digests.")
 ]
@@ -108,6 +112,7 @@ def tables_vacuum(
         {
             "once a day, from a timer": "kdissect tables upkeep tables --keep 30d",
             "what that would do": "kdissect tables upkeep tables --keep 30d --dry-run",
+            "a catalog of Iceberg, too": "kdissect tables upkeep tables --catalog lab",
         }
     ),
 )
@@ -121,13 +126,16 @@ def tables_upkeep(
     hours: Annotated[
         int, typer.Option("--older-than", metavar="HOURS", min=0, help="Remove only files older than this.")
     ] = 24,
+    catalog: IcebergCatalog = None,
+    namespace: IcebergNamespace = "kafka",
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what would be done.")] = False,
 ) -> int:
-    """Forget old captures, compact, write Iceberg's metadata again if it is there, and vacuum, while others ingest and
-    read. One line a step; exit code 1 if an ingest is at work, so that vacuum is left to the next time."""
+    """Forget old captures, compact, write Iceberg's metadata again if it is there or a catalog is named, and vacuum,
+    while others ingest and read. One line a step; exit code 1 if an ingest is at work, so that vacuum is left to the
+    next time."""
     from dissector.cli.table_upkeep import upkeep as run
 
-    return run(folder, keep, hours, dry_run=dry_run)
+    return run(folder, keep, hours, catalog, namespace, dry_run=dry_run)
 
 
 @command(tables, "verify", epilog=examples({"whether files or rows are missing": "kdissect tables verify tables"}))
@@ -170,11 +178,8 @@ def tables_views(
 )
 def tables_iceberg(
     folder: Folder,
-    catalog: Annotated[
-        str | None,
-        typer.Option(metavar="NAME", help="Also register them in this catalog of pyiceberg's configuration."),
-    ] = None,
-    namespace: Annotated[str, typer.Option(metavar="NAME", help="Namespace of the tables in the catalog.")] = "kafka",
+    catalog: IcebergCatalog = None,
+    namespace: IcebergNamespace = "kafka",
 ) -> int:
     """Write metadata of Apache Iceberg over the files of the tables, and print its places. No row is copied. Run it
     again after an ingest, and after compact before vacuum."""

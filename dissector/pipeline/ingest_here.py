@@ -6,7 +6,6 @@ Invariant: the rows are those that Spark's tasks give, however many partitions t
 import os
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain
-from operator import itemgetter
 from typing import Final
 
 from dissector.core.process_memory import return_freed_memory
@@ -15,16 +14,20 @@ from dissector.pipeline.commit import commit, rows_by_table, total_tally
 from dissector.pipeline.file_scan import FileScan, scan_file
 from dissector.pipeline.ingest import IngestJob, IngestResult, Report, ingest
 from dissector.pipeline.lone_files import rows_of_file
-from dissector.pipeline.observations import ORDER, findings_of, in_order, observation_files, read_observations
-from dissector.pipeline.origins import FileOrigins
-from dissector.pipeline.partition_rows import WriteOptions
+from dissector.pipeline.observations import (
+    KeptObservations,
+    findings_of,
+    in_order,
+    observation_files,
+    read_observations,
+)
+from dissector.pipeline.partition_rows import WriteOptions, rows_with
 from dissector.pipeline.splits import check_unchanged
 from dissector.pipeline.tls_secrets import TlsSecrets
 from dissector.pipeline.worker_processes import ALL_PACKETS, PartitionJob, Workers, known_by_itself
 from dissector.tables.data_files import DataFile, write_rows
 from dissector.tables.file_systems import is_url
-from dissector.tables.row_batches import Cells, TableRow
-from dissector.tables.schemas import OBSERVATIONS
+from dissector.tables.row_batches import TableRow
 
 ROWS_PER_REPORT: Final = 4_096
 BYTES_PER_PROCESS: Final = 24 << 20
@@ -95,24 +98,15 @@ class _Job(IngestJob):
     def _rows(self) -> Iterator[TableRow]:
         yield from self._rows_read_alone()
         if self._splits:
-            made = self._partitions().rows(known_by_itself, ALL_PACKETS)
-            yield from _with_findings(made, self._origins)
+            observations = KeptObservations()
+            yield from rows_with(
+                known_by_itself, self._partitions().blocks(ALL_PACKETS), ALL_PACKETS, self._origins, self._options,
+                self._secrets.text, observations.keep,
+            )  # fmt: skip
+            yield from observations.findings(self._origins)
 
     def _partitions(self) -> PartitionJob:
         return PartitionJob(self._splits, self._origins, self._options, self._output, self._secrets.text)
-
-
-def _with_findings(made: Iterable[TableRow], sources: FileOrigins) -> Iterator[TableRow]:
-    """Yield rows with cross-connection findings in place of observations."""
-    observations: list[Cells] = []
-    for name, row in made:
-        if name == OBSERVATIONS.name:
-            assert isinstance(row, dict)
-            observations.append(row)
-        else:
-            yield name, row
-    observations.sort(key=itemgetter(*ORDER))
-    yield from findings_of(observations, sources)
 
 
 def useful_processes(scans: Sequence[FileScan]) -> int:

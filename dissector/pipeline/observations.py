@@ -1,11 +1,13 @@
 """Observations for cross-connection findings as rows, and the rows of the findings that they give.
 
 A partition yields observations besides its rows of tables. Those of all partitions, sorted by scope, give findings.
+Only observations that go from one process to another become rows.
 """
 
 import json
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from operator import itemgetter
 from typing import Any, Final
 
 import pyarrow as pa
@@ -19,7 +21,7 @@ from dissector.pipeline.origins import FileOrigins, Origins, Place, Source, Sour
 from dissector.tables.arrow_types import arrow_schema
 from dissector.tables.data_files import DataFile
 from dissector.tables.file_systems import opened
-from dissector.tables.row_batches import Cells
+from dissector.tables.row_batches import Cells, TableRow
 from dissector.tables.schemas import OBSERVATIONS
 
 BY: Final = ("extractor", "scope")
@@ -33,6 +35,42 @@ _VALUES: Final[dict[str, Callable[..., Any]]] = {
     if isinstance(each, type) and issubclass(each, tuple)
 }
 """Classes of observed values, by name."""
+
+
+Observed = Callable[[Iterable[Observation], Sources], Iterable[TableRow]]
+"""Takes observations of a partition. Returns the rows that they become: none if it keeps them."""
+_Aggregation = Callable[[Iterable[Observation]], Iterable[tuple[Observation, Finding]]]
+_ENCODED: Final = json.JSONEncoder(default=lambda number: number.item()).encode
+
+
+def rows_of(observations: Iterable[Observation], sources: Sources) -> Iterator[TableRow]:
+    """Yield observations as rows of `OBSERVATIONS`."""
+    return (row_of(each, sources) for each in observations)
+
+
+class KeptObservations:
+    """Observations of a partition that has all packets. They become no rows: to write JSON and to read it again took a
+    tenth of an ingest."""
+
+    def __init__(self) -> None:
+        self._found: list[tuple[tuple[Any, ...], Observation]] = []
+        """Observations behind their `ORDER`."""
+        self._sources: dict[int, Source] = {}
+
+    def keep(self, observations: Iterable[Observation], sources: Sources) -> Iterable[TableRow]:
+        """Keep observations: an `Observed`."""
+        for each in observations:
+            source = sources.of(each.packet)
+            if source is not None:
+                self._sources[each.packet] = source
+            self._found.append(((each.extractor, repr(each.scope), each.packet, each.start, each.nth), each))
+        return ()
+
+    def findings(self, origins: FileOrigins) -> Iterator[TableRow]:
+        """Yield the findings of all observations, as `findings_of`. To be called once."""
+        found, self._found = self._found, []
+        found.sort(key=itemgetter(0))
+        yield from _findings(map(itemgetter(1), found), self._sources, origins, aggregate)
 
 
 def row_of(observation: Observation, sources: Sources) -> tuple[str, Cells]:
@@ -77,13 +115,19 @@ def in_order(observations: pa.Table) -> Iterator[Cells]:
 
 
 def findings_of(
-    rows: Iterable[Cells], origins: FileOrigins,
-    aggregation: Callable[[Iterable[Observation]], Iterable[tuple[Observation, Finding]]] = aggregate,
-) -> Iterator[tuple[str, Cells]]:  # fmt: skip
+    rows: Iterable[Cells], origins: FileOrigins, aggregation: _Aggregation = aggregate
+) -> Iterator[tuple[str, Cells]]:
     """Yield findings of observations as rows of `findings`. The observations are in `ORDER`, those of one detector and
     scope together. They are all, or those of one micro-batch if `aggregation` keeps state."""
-    by_packet, sources = Origins(origins, Sources()), dict[int, Source]()
-    for observation, finding in aggregation(_observations(rows, sources)):
+    sources = dict[int, Source]()
+    yield from _findings(_observations(rows, sources), sources, origins, aggregation)
+
+
+def _findings(
+    observations: Iterable[Observation], sources: dict[int, Source], origins: FileOrigins, aggregation: _Aggregation
+) -> Iterator[tuple[str, Cells]]:
+    by_packet = Origins(origins, Sources())
+    for observation, finding in aggregation(observations):
         place = by_packet.place(observation.packet, sources.get(observation.packet))
         yield _row_of(place, observation.start, finding)
 
@@ -115,7 +159,7 @@ def _observations(rows: Iterable[Cells], sources: dict[int, Source]) -> Iterator
 def _to_json(observation: Observation) -> str:
     """Return scope and value of an observation, whose tuples become arrays. Names from the wire may have any bytes."""
     value = observation.value
-    return json.dumps((observation.scope, type(value).__name__, value), default=lambda number: number.item())
+    return _ENCODED((observation.scope, type(value).__name__, value))
 
 
 def _tuples(value: Any) -> Any:

@@ -98,6 +98,8 @@ class Sources:
     def of(self, packet: int) -> Source | None:
         """Return the source of a packet; None if it is of a file that is not merged."""
         numbers, files, in_file = self.columns
+        if not len(numbers):
+            return None
         at = int(np.searchsorted(numbers, packet))
         return (int(files[at]), int(in_file[at])) if at < len(numbers) and numbers[at] == packet else None
 

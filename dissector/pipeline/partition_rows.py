@@ -27,7 +27,7 @@ from dissector.index.shared_state import SharedState
 from dissector.pipeline import cell_json, record_rows
 from dissector.pipeline.body_rows import body_rows
 from dissector.pipeline.input_files import input_file
-from dissector.pipeline.observations import row_of
+from dissector.pipeline.observations import Observed, rows_of
 from dissector.pipeline.origins import ConnectionNames, FileOrigins, Origin, Origins, Sources
 from dissector.pipeline.packed_rows import WholeRowBuilder
 from dissector.pipeline.request_columns import number_cells
@@ -304,14 +304,14 @@ def rows(
 
 def rows_with(
     shared_state: Callable[[Capture], SharedState], blocks: Iterable[Block], partition: Partition,
-    origins: FileOrigins, options: WriteOptions, secrets: bytes = b"",
+    origins: FileOrigins, options: WriteOptions, secrets: bytes = b"", observed: Observed = rows_of,
 ) -> Iterator[TableRow]:  # fmt: skip
-    """Yield the same; `shared_state` is asked once all packets are read."""
+    """Yield the same; `shared_state` is asked once all packets are read, and observations go to `observed`."""
     routing_tallies, sources = list[CaptureTally](), Sources()
     with _read(_noted(blocks, sources), partition, options, routing_tallies, secrets) as capture:
         capture.connections.merge_shared_state(shared_state(capture))
         for _ in capture.findings.examine(part=True, step=EXAMINED_TOGETHER):
-            yield from (row_of(each, sources) for each in capture.findings.take_observations())
+            yield from observed(capture.findings.take_observations(), sources)
         builder = RowBuilder(capture, Origins(origins, sources), options)
         yield from builder.rows()
         tally = PartitionTally(routing_tallies, capture.pipeline.tally, others=builder.names.of_others())

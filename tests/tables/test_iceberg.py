@@ -56,11 +56,11 @@ def assert_equal(folder: Path, names: Iterable[str] = BY_NAME) -> None:
         assert lines(table_of(folder, name).scan().to_arrow().to_pylist()) == lines(expected), name
 
 
-def with_catalog(folder: Path, *words: str) -> "subprocess.CompletedProcess[bytes]":
+def with_catalog(folder: Path, *words: str, command: str = "iceberg") -> "subprocess.CompletedProcess[bytes]":
     """In a process that imports pyiceberg, which reads its configuration then."""
     environment = {"TYPE": "sql", "URI": f"sqlite:///{folder.parent}/catalog.db"}
     return subprocess.run(
-        [sys.executable, "-m", "dissector", "tables", "iceberg", str(folder), "--catalog", "lab", *words],
+        [sys.executable, "-m", "dissector", "tables", command, str(folder), "--catalog", "lab", *words],
         env=os.environ | {f"PYICEBERG_CATALOG__LAB__{name}": value for name, value in environment.items()},
         capture_output=True,
         check=False,
@@ -142,6 +142,27 @@ def test_a_catalog_knows_the_tables(folder: Path) -> None:
             assert lines(found) == lines(expected), name
         if files:
             ingest_here(files, str(folder), WriteOptions())
+
+
+def test_upkeep_brings_a_catalog_up_to_date_before_it_removes_files(folder: Path) -> None:
+    """Without its catalog, a reader of that would look for files that are gone."""
+    assert with_catalog(folder, "--namespace", "wire").returncode == 0
+    ingest_here([SLOW], str(folder), WriteOptions())
+    done = with_catalog(folder, "--namespace", "wire", "--older-than", "0", command="upkeep")
+    assert done.returncode == 0, done.stderr
+    assert b": iceberg: " in done.stderr
+    for name in BY_NAME:
+        expected = DeltaTable(folder / name).to_pyarrow_table().to_pylist()
+        found = catalog_of(folder).load_table(f"wire.{name}").scan().to_arrow().to_pylist()
+        assert lines(found) == lines(expected), name
+
+
+def test_upkeep_with_a_catalog_that_is_none_removes_nothing(folder: Path) -> None:
+    files = set(folder.rglob("*.parquet"))
+    done = kdissect("tables", "upkeep", str(folder), "--catalog", "nowhere", "--older-than", "0")
+    assert done.returncode == 2
+    assert b"vacuum" not in done.stderr
+    assert files <= set(folder.rglob("*.parquet"))
 
 
 def test_a_table_of_others_in_the_catalog_is_left_alone(folder: Path) -> None:

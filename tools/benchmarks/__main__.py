@@ -6,6 +6,7 @@ Sections: ``speed`` (kdissect and tshark over the same captures, in turn), ``sta
 and tshark's filters), ``diff`` (100,000 exchanges a side),
 ``hostile`` (inputs made to cost much),
 ``commands`` (every command over such inputs: the worst of each), ``tls`` (the same frames plain and encrypted),
+``tables`` (three mixes to tables, and commands on these, beside `show --format json`),
 ``spark`` (small work with tables; 1 GB to tables on one core and two, beside show and tshark; half an hour alone;
 ``spark=100,1000,10000`` for other sizes in megabytes).
 All take about a quarter of an hour; `make bench BENCH="speed start"` runs some. `make bench BEFORE=FOLDER` measures
@@ -19,7 +20,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
-from tools.benchmarks import commands, diff, growth, hostile, memory, readers, screen, spark, speed, start, tls
+from tools.benchmarks import commands, diff, growth, hostile, memory, readers, screen, spark, speed, start, tables, tls
 from tools.benchmarks import filter as filters
 from tools.benchmarks.measuring import machine
 
@@ -32,6 +33,7 @@ SECTIONS: Final[dict[str, Callable[[Path], None]]] = {
     "readers": lambda folder: readers.main(),
     "filter": filters.main,
     "diff": diff.main,
+    "tables": tables.beside_captures,
     "spark": spark.main,
     "hostile": hostile.main,
     "commands": commands.main,

@@ -1,5 +1,6 @@
-"""What small work with tables costs: a tiny ingest beside a bare PySpark job, reading, files and sizes, first progress,
-and how far a followed ring is behind."""
+"""What tables cost: of three mixes `ingest`, and commands on the tables beside the same on the capture, all against
+`show --format json` in the same run; and small work: a tiny ingest beside a bare PySpark job, reading, files and sizes,
+first progress, and how far a followed ring is behind."""
 
 import os
 import pty
@@ -9,6 +10,7 @@ import subprocess
 import sys
 import threading
 import time
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Final
 
@@ -16,9 +18,23 @@ from dissector.capture import open_capture
 from dissector.core.store import Store
 from dissector.pipeline.ingest_here import ingest_here
 from dissector.pipeline.partition_rows import WriteOptions
-from tools.benchmarks.captures import PCAPS, at_time, chatty
+from tools.benchmarks.captures import PCAPS, at_time, bulk, chatty, mixed
 from tools.benchmarks.measuring import ENVIRONMENT, KDISSECT, Figure, head, line
 
+MIXES: Final[dict[str, Callable[[Path], None]]] = {
+    "mixed": lambda path: mixed(path, 200_000),
+    "chatty": lambda path: chatty(path, 200_000),
+    "bulk": lambda path: bulk(path, 100),
+}
+INGESTS: Final = ([], ["--hash-records"], ["--no-bodies"], ["--frames"])
+OF_JSON: Final = 1.6
+"""So many times `show --format json` an ingest may take, both without their start."""
+MEGABYTES: Final = 400
+"""Most memory of a command."""
+OF_TABLES: Final = (
+    ["stats"], ["stats", "--by", "client"], ["show", "-f", "json"], ["show", "-Y", "api == Metadata && latency > 5ms"],
+    ["show", "-Y", "error"], ["show", "-Y", "request.acks == -1"],
+)  # fmt: skip
 TINY: Final = PCAPS / "librdkafka.pcapng"
 CAPTURES: Final = 35
 BARE_TIMES: Final = 2.5
@@ -37,8 +53,30 @@ RING_PACKETS: Final = 10_000
 _REPORT: Final = re.compile(r"(\d+) files?, .* in ([\d.]+) s: .*; [\d.]+ s behind")
 
 
+def beside_captures(folder: Path) -> None:
+    """Each mix to tables, and commands on these. CPU is that beyond the start: what the same command takes of a tiny
+    capture, or of tables of that."""
+    head("tables: the start")
+    started = line("show -f json", [*KDISSECT, "show", "-f", "json", str(TINY)], 3)
+    begun = line("ingest", [*KDISSECT, "ingest", str(TINY), "--out", str(folder / "tiny")], 1)
+    for name, make in MIXES.items():
+        path = folder / f"{name}.pcap"
+        make(path)
+        head(f"tables: {name}, {path.stat().st_size / 1e6:.0f} MB")
+        whole = line("show -f json", [*KDISSECT, "show", "-f", "json", str(path)], 3)
+        json = max(whole.cpu - started.cpu, 0.01)
+        for more in INGESTS:
+            out = folder / "-".join((name, *more))
+            figure = _ingest(" ".join(("ingest", *more)), [path], out, more)
+            print(
+                f"  {(figure.cpu - begun.cpu) / json:.2f} times show -f json, both without their start (at most"
+                f" {OF_JSON}); {figure.megabytes:.0f} MB (less than {MEGABYTES})", flush=True,
+            )  # fmt: skip
+        _beside(path, folder / name, whole, OF_TABLES)
+
+
 def main(folder: Path) -> None:
-    """All of it."""
+    """Small work."""
     head("tables of small captures")
     bare = line("a bare PySpark job", [sys.executable, "-m", "tools.benchmarks.bare_job", str(folder)], 3)
     for title, more in (("ingest", []), ("ingest, Spark", ["--master", "local[2]"])):
@@ -65,7 +103,13 @@ def _read(folder: Path) -> None:
     chatty(path, READ_PACKETS)
     _ingest("ingest of what is read", [path], tables, [])
     whole = line("show -f json", [*KDISSECT, "show", "-f", "json", str(path)], 3)
-    for command in READ:
+    _beside(path, tables, whole, READ)
+    path.unlink()
+
+
+def _beside(path: Path, tables: Path, whole: Figure, commands: Sequence[list[str]]) -> None:
+    """Measure commands on a capture and on its tables, beside `show --format json` of the capture."""
+    for command in commands:
         words = " ".join(command)
         captured = line(words, [*KDISSECT, *command, str(path)], 3)
         stored = line(f"{words}, tables", [*KDISSECT, *command, str(tables)], 3)
@@ -74,7 +118,6 @@ def _read(folder: Path) -> None:
             f" {stored.cpu / whole.cpu:.2f} times show -f json of it",
             flush=True,
         )
-    path.unlink()
 
 
 def _run_by_run(folder: Path) -> None:
