@@ -55,7 +55,7 @@ class Fault:
         try:
             self._controls.arm(self._number, armed=armed)
         except RefusedError as error:
-            if armed or not self._recording.ended:
+            if armed or not (self._recording.stopping or self._recording.ended):
                 raise RuntimeError(f"fault {self.rule}: {error}") from None
 
     @property
