@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from dissector.api.capture import Capture, Connection
     from dissector.api.comparing import Diff, diff
     from dissector.api.exchange import Exchange, Packet
+    from dissector.api.faults import Fault
     from dissector.api.live_traffic import Live, live, proxy
     from dissector.api.messages import decode_request, decode_response, encode, encode_request, encode_response
     from dissector.api.opening import open  # noqa: A004  # the promised name
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
     from dissector.protocol import primitives
     from dissector.protocol.tree import Node as Field
     from dissector.protocol.wire import EncodeError, WireError
+    from dissector.proxy_server.faults.errors import FaultError
     from dissector.pytest_plugin import KafkaCapture, KafkaProxy
     from dissector.pytest_plugin.wire import Wire
 
@@ -42,6 +44,8 @@ __all__ = [
     "Diff",
     "EncodeError",
     "Exchange",
+    "Fault",
+    "FaultError",
     "Field",
     "FilterError",
     "Finding",
@@ -75,6 +79,7 @@ _HOMES: Final = {
     "api.messages": ("decode_request", "decode_response", "encode", "encode_request", "encode_response"),
     "api.tables": ("table_views",), "capture.errors": ("CaptureError",), "core.finding": ("Finding", "Severity"),
     "analysis.conformance": ("CheckResult",), "analysis.outcomes": ("RuleOutcome",),
+    "api.faults": ("Fault",), "proxy_server.faults.errors": ("FaultError",),
     "pytest_plugin": ("KafkaCapture", "KafkaProxy"), "pytest_plugin.wire": ("Wire",),
     "filter.errors": ("FilterError",), "protocol.wire": ("EncodeError", "WireError"),
     "exchange.model": ("Message",), "protocol.tree": ("Field",),

@@ -10,17 +10,19 @@ import pytest
 import dissector
 from dissector.analysis import outcomes
 from dissector.analysis.conformance import check
-from dissector.api import capture, comparing, exchange, live_traffic, messages, opening, records
+from dissector.api import capture, comparing, exchange, faults, live_traffic, messages, opening, records
 from dissector.capture import errors as capture_errors
 from dissector.core import finding
 from dissector.exchange import model
 from dissector.filter import errors as filter_errors
 from dissector.protocol import primitives, tree, wire
+from dissector.proxy_server.faults import errors as fault_errors
 from tests.capture.live.loopback import needs_rights
 from tests.conftest import PCAPS
 
 MODULES = (
-    capture, comparing, exchange, pytest.param(live_traffic, marks=needs_rights), messages, opening, records,
+    capture, comparing, exchange, faults, fault_errors, pytest.param(live_traffic, marks=needs_rights), messages,
+    opening, records,
     capture_errors, check, finding, outcomes, model, filter_errors, primitives, tree, wire,
 )  # fmt: skip
 

@@ -8,6 +8,7 @@ from types import TracebackType
 from typing import Final, Self
 
 from dissector.api.exchange import Exchange, Packet
+from dissector.api.faults import Fault
 from dissector.capture.live import LOOPBACK, CaptureSettings, Recording, RecordingSettings, recording_source
 from dissector.capture_session import Capture as Session
 from dissector.capture_session.process_watch import ProcessWatch
@@ -77,6 +78,20 @@ class Live:
         if not self._bootstrap:
             raise ValueError("this captures packets: clients connect to their brokers; dissector.proxy listens")
         return self._bootstrap
+
+    def fault(self, rule: str, name: str = "") -> Fault:
+        """Arm a rule for faults, of a proxy, as ``kdissect proxy --fault`` has it; also in a ``with`` statement, at the
+        end of which it is disarmed. Raises `FaultError`, a `ValueError`, for a rule that can't be read, and
+        `ValueError` of a capture of packets, or if another rule has the name.
+
+        >>> with dissector.proxy("localhost:9092", listen=0, seconds=0.1) as traffic:
+        ...     print(traffic.fault("api == Fetch: delay 2s, every 5"))
+        <fault 'api == Fetch: delay 2s, every 5', fired 0, matched 0 of 0>
+        """
+        __tracebackhide__ = True
+        if not self._bootstrap:
+            raise ValueError("this captures packets, and can change none: dissector.proxy can")
+        return Fault(self._recording, rule, name)
 
     def messages(self) -> list[str]:
         """What there is to say since the last call, in lines: a broker that is not reached, packets that were lost."""
@@ -204,7 +219,7 @@ def proxy_settings(
         (brokers,) if isinstance(brokers, str) else brokers, str(listen), advertise,
         tls=to_brokers if tls or to_brokers != UpstreamTls() else None,
         listen_tls=to_clients if listen_tls or to_clients != ListenTls() else None,
-        path=fspath(path),
+        path=fspath(path), is_controlled=True,
     )  # fmt: skip
 
 

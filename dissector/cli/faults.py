@@ -44,12 +44,15 @@ def report_faults(*, strict: bool) -> Callable[[Sequence[Recording]], int]:
 
 
 def total(runs: Sequence[Sequence[FaultCount]]) -> list[FaultCount]:
-    """Return the counts of each rule over several runs, which have the same rules."""
-    found = []
-    for same in zip(*runs, strict=True):
-        sums = map(sum, zip(*(each[2:] for each in same), strict=True))
-        found.append(FaultCount(same[0].name, same[0].rule, *sums))
-    return found
+    """Return the counts of each rule over several runs. All have the rules of the options; others were added to one."""
+    found: dict[tuple[str, str], FaultCount] = {}
+    for each in (count for run in runs for count in run):
+        before = found.get((each.name, each.rule), each._replace(asked=0, matched=0, fired=0, unable=0))
+        found[each.name, each.rule] = each._replace(
+            asked=before.asked + each.asked, matched=before.matched + each.matched,
+            fired=before.fired + each.fired, unable=before.unable + each.unable,
+        )  # fmt: skip
+    return [*found.values()]
 
 
 def line(count: FaultCount) -> str:

@@ -5,7 +5,7 @@ direction waits, what comes is stashed, what is decided already is queued, and t
 """
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Final, NamedTuple, Protocol
 
 from dissector.protocol.message import PREFIX
@@ -13,7 +13,7 @@ from dissector.protocol.schema.api_keys import ApiKey
 from dissector.proxy_server.deciding import DecidedFrame
 from dissector.proxy_server.exchanges import MadeAnswer, Pending, Request, RequestStream, ResponseStream
 from dissector.proxy_server.frame_stream import FrameStream, NeedMoreError, Send, Sink
-from dissector.proxy_server.hooks import Action, Answer, Decider, FrameHead, Replace
+from dissector.proxy_server.hooks import Action, Answer, Decider, FrameHead, Replace, Waiter
 from dissector.proxy_server.rewriting import REWRITTEN, OwnAddresses, rewriter
 
 NO_FRAME: Final = -1
@@ -52,6 +52,7 @@ class _Decided(FrameStream):
 
     def _prepare(self, send: Send, ends: Ends) -> None:
         self._ends, self._queue, self._closing = ends, [], None
+        self._waiter: Waiter | None = None
         self._send = lambda data: self._do(lambda: send(data))
 
     def record(self, data: bytes, comment: str) -> None:
@@ -65,6 +66,29 @@ class _Decided(FrameStream):
             self.waits = True
             self._ends.pause()
             asyncio.get_running_loop().call_later(seconds, self._go_on)
+
+    def hold(self, waiter: Waiter, carry_out: Callable[[Action], Sequence[bytes]]) -> None:
+        def release(action: Action) -> None:
+            if self._waiter is waiter:
+                self._waiter = None
+                self._queue.insert(0, lambda: self._send_all(carry_out(action)))
+                self._go_on()
+
+        self._waiter = waiter
+        self.waits = True
+        self._ends.pause()
+        waiter.begin(release)
+
+    def _send_all(self, parts: Sequence[bytes]) -> None:
+        for part in parts:
+            self._send(part)
+        self._fed()
+
+    def abandon(self) -> None:
+        """The connection has ended: nothing goes on any more."""
+        waiter, self._waiter = self._waiter, None
+        if waiter is not None:
+            waiter.abandon()
 
     def close(self, *, reset: bool) -> None:
         self._closing = reset
@@ -123,6 +147,8 @@ class DecidedRequestStream(_Decided, RequestStream):
         self._peer = peer
         self._expects = False
         """Whether the request that is decided about gets a response."""
+        self._asked: Request | MadeAnswer | None = None
+        """Then it waits as this."""
         self._prepare(send, ends)
 
     def rewriter(self, size: int) -> Sink | None:
@@ -136,14 +162,15 @@ class DecidedRequestStream(_Decided, RequestStream):
             self._peer.flush_answers()
 
     def forget(self) -> None:
-        if self._expects:
+        if self._expects and self._pending and self._pending[-1] is self._asked:
             self._pending.pop()
 
     def _begin(self, data: bytes, at: int, size: int) -> Sink | None:
         head = self._head(data, at, size)
         last = self._pending[-1] if self._pending else None
         super()._begin(data, at, size)
-        self._expects = bool(self._pending) and self._pending[-1] is not last
+        self._asked = self._pending[-1] if self._pending else None
+        self._expects = self._asked is not None and self._asked is not last
         if self._in_tokens and head.api_key != ApiKey.SASL_HANDSHAKE:
             head = head._replace(api_key=NO_FRAME, client_id=None)
         return DecidedFrame(head._replace(has_response=self._expects), self._decider, self)

@@ -5,7 +5,19 @@ from typing import Protocol
 
 from dissector.core import limits
 from dissector.proxy_server.frame_stream import Sink
-from dissector.proxy_server.hooks import Action, Answer, Close, Decider, Drop, FrameHead, Pass, Replace, Whole
+from dissector.proxy_server.hooks import (
+    Action,
+    Answer,
+    Close,
+    Decider,
+    Drop,
+    FrameHead,
+    Hold,
+    Pass,
+    Replace,
+    Waiter,
+    Whole,
+)
 
 
 class Way(Protocol):
@@ -29,6 +41,9 @@ class Way(Protocol):
     def forget(self) -> None:
         """The request of this frame gets no response."""
 
+    def hold(self, waiter: Waiter, carry_out: Callable[[Action], Sequence[bytes]]) -> None:
+        """Let nothing on until the waiter decides; then carry that out, and send what goes on."""
+
     def close(self, *, reset: bool) -> None:
         """Close both sides; what was sent before goes out, unless it is a reset."""
 
@@ -42,6 +57,8 @@ class DecidedFrame:
         self._held: list[bytes] = []
         self._inner: Sink | None = None
         self._comment = ""
+        self._is_recorded = False
+        """Whether all of the frame is recorded: it was held."""
         self._take: Callable[[bytes], Sequence[bytes]] = self._pass
         self._begin(decider.decide(head, None))
 
@@ -68,6 +85,8 @@ class DecidedFrame:
             case Drop(comment):
                 self._comment, self._take = comment, self._discard
                 self._way.forget()
+            case Hold(waiter):
+                self._take = self._hold(waiter)
             case Replace():
                 self._way.wait(action.delay)
                 self._take = self._replace(action)
@@ -108,8 +127,28 @@ class DecidedFrame:
         return take
 
     def _record(self, piece: bytes) -> None:
-        self._way.record(piece, self._comment)
+        if not self._is_recorded:
+            self._way.record(piece, self._comment)
+        elif self._comment:
+            self._way.note(self._comment)
         self._comment = ""
+
+    def _hold(self, waiter: Waiter) -> Callable[[bytes], Sequence[bytes]]:
+        """Take the whole frame, and let it wait."""
+
+        def take(frame: bytes) -> Sequence[bytes]:
+            if self._head.from_client:
+                self._record(frame)
+                self._is_recorded = True
+
+            def carry_out(action: Action) -> Sequence[bytes]:
+                self._begin(action)
+                return self._take(frame)
+
+            self._way.hold(waiter, carry_out)
+            return ()
+
+        return take
 
     def _gather(self, piece: bytes) -> Sequence[bytes]:
         """Hold the frame until it is whole, and ask again."""

@@ -98,6 +98,9 @@ class FrameStream:
             self._send(self._carry)
             self._carry = b""
 
+    def abandon(self) -> None:
+        """The connection has ended: nothing goes on any more."""
+
     def _ordinary(self, data: bytes, end: int) -> int:
         """Take whole frames from the beginning that go on as they are, the quick way; return where they end."""
         return 0

@@ -7,6 +7,7 @@ response that is changed, the recording has what the client gets, and of a reque
 Without a hook, nothing asks, and no frame is looked at beyond what pairing needs.
 """
 
+from collections.abc import Callable
 from typing import Final, NamedTuple, Protocol
 
 
@@ -85,7 +86,24 @@ class Close(NamedTuple):
     reset: bool = False
 
 
-Action = Pass | Whole | Replace | Answer | Drop | Close
+class Waiter(Protocol):
+    """Who decides later about a frame that is held."""
+
+    def begin(self, release: Callable[["Action"], object]) -> None:
+        """The frame waits; call `release` once with what becomes of it, any time after this has returned."""
+
+    def abandon(self) -> None:
+        """Its connection has ended: nothing waits any more."""
+
+
+class Hold(NamedTuple):
+    """The frame waits until its waiter decides; what comes behind it on this side waits, too. Only of a whole frame. A
+    request is recorded when it begins to wait, as the client has sent it; a response when it goes on."""
+
+    waiter: Waiter
+
+
+Action = Pass | Whole | Replace | Answer | Drop | Close | Hold
 PASS: Final = Pass()
 WHOLE: Final = Whole()
 

@@ -2,7 +2,9 @@
 
 It relays and records whatever the analyzing process does, which follows the file. Like the process that captures it
 ends cleanly when standard input ends, gets comments on lines of standard input, and its messages are in
-`capture.live.events`.
+`capture.live.events`. Lines that are commands (`capture.live.commands`) are carried out by `control.py`.
+
+Invariant: it never waits for the analyzing process (`outbox.py`).
 """
 
 import asyncio
@@ -12,13 +14,11 @@ import resource
 import signal
 import ssl
 import sys
-from collections.abc import Callable, Sequence
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from dissector.capture.errors import CaptureError
-from dissector.capture.fault_counts import FaultCount
 from dissector.capture.live import events
-from dissector.capture.live.events import send_event
+from dissector.capture.live.commands import MOST_BYTES, is_command
 from dissector.capture.live.output_files import TEMPORARY, OutputFiles
 from dissector.capture.live.writer import CaptureWriter
 from dissector.conversation.pcapng import ETHERNET
@@ -26,16 +26,24 @@ from dissector.core.text import os_reason
 from dissector.proxy_server.broker_ports import BrokerPorts, Listener
 from dissector.proxy_server.hooks import Hook
 from dissector.proxy_server.listening_tls import Handshake, ListeningTls
+from dissector.proxy_server.outbox import Outbox
 from dissector.proxy_server.recording import PacketLog
 from dissector.proxy_server.relay import Relay
 from dissector.proxy_server.settings import ProxySettings
 from dissector.proxy_server.upstream import TlsError, tls_context
 
+if TYPE_CHECKING:
+    from dissector.proxy_server.control import Control
+    from dissector.proxy_server.faults import FaultHook
+    from dissector.proxy_server.intercept.holding import HeldFrames
+
 ENGINE: Final = "asyncio"
 STATISTICS_SECONDS: Final = 1.0
 CLOSING_SECONDS: Final = 1.0
 """How long sides may take to read what was sent to them, when the proxy ends."""
-_MOST_LINE: Final = 1 << 16
+HELD_SECONDS: Final = 0.05
+"""Changes of what is held that come within so long are one event."""
+_MOST_READ: Final = 1 << 16
 
 
 class ProxyRun:
@@ -46,25 +54,43 @@ class ProxyRun:
         settings: ProxySettings,
         log: PacketLog,
         tls: ssl.SSLContext | None,
-        hook: Hook | None = None,
+        outbox: Outbox,
         listening_tls: ListeningTls | None = None,
-        fault_counts: Callable[[], Sequence[FaultCount]] = tuple,
     ) -> None:
         self.settings = settings
         self.log = log
         self.tls = tls
-        self.hook = hook
         self.listening_tls = listening_tls
-        self._fault_counts = fault_counts
-        self._reported: Sequence[FaultCount] = ()
+        self._outbox = outbox
+        self.hook: Hook | None = None
+        self._faults: FaultHook | None = None
+        self._held: HeldFrames | None = None
+        self._control: Control | None = None
+        self._reported: tuple[object, ...] = ((), ())
+        self._tells_held = False
+        """Whether what is held will be told soon."""
         self.relays: set[Relay] = set()
         self.connections = 0
-        self.nodes = BrokerPorts(settings, self._listen, _say)
+        self.nodes = BrokerPorts(settings, self._listen, self._say)
         self._handshakes: set[asyncio.Task[None]] = set()
         self._servers: list[asyncio.Task[asyncio.Server]] = []
         self._ended = asyncio.Event()
-        self._begun = b""
+        self._begun = bytearray()
         self._is_started = False
+        if settings.faults or settings.is_controlled:
+            self._look_inside()
+
+    def _look_inside(self) -> None:
+        """Decide about frames, and take commands: what a run without them has no need to import."""
+        from dissector.proxy_server.control import Control
+        from dissector.proxy_server.faults import FaultHook, read_rule
+        from dissector.proxy_server.intercept.holding import HeldFrames
+
+        settings = self.settings
+        self._held = HeldFrames(settings.hold_seconds, self._held_changed, self._say)
+        rules = [read_rule(text, name) for name, text in settings.faults]
+        self.hook = self._faults = FaultHook(rules, holder=self._held, learns=settings.is_controlled)
+        self._control = Control(self._faults, self._held, self._outbox)
 
     async def run(self) -> None:
         """Proxy until standard input ends. Raises `CaptureError` if a port is taken."""
@@ -73,7 +99,7 @@ class ProxyRun:
         except OSError as error:
             where = f"{self.settings.host}:{self.settings.port}" if self.settings.port else self.settings.host
             raise CaptureError(f"can't listen on {where}: {os_reason(error)}; --listen takes another port") from None
-        send_event(events.STARTED, engine=ENGINE, raised=False)
+        self._outbox.send(events.STARTED, engine=ENGINE, raised=False)
         self._is_started = True
         loop = asyncio.get_running_loop()
         loop.set_exception_handler(self._failed)
@@ -98,7 +124,7 @@ class ProxyRun:
         if not self._is_started:
             trust = self.listening_tls.trust if self.listening_tls is not None else ""
             words += "; point bootstrap.servers there" + (f", and trust {trust} (kdissect proxy ca)" if trust else "")
-        send_event(events.LISTENING, address=address, broker=str(listener.broker), words=words)
+        self._outbox.send(events.LISTENING, address=address, broker=str(listener.broker), words=words)
 
     def _accept(self, listener: Listener) -> asyncio.Protocol:
         """Return what takes a new connection of a client."""
@@ -108,31 +134,61 @@ class ProxyRun:
         return Handshake(self.listening_tls, relay.begin_tls, self.nodes.complain, self._handshakes)
 
     def _read_channel(self) -> None:
-        data = os.read(events.CHANNEL, _MOST_LINE)
+        data = os.read(events.CHANNEL, _MOST_READ)
         if not data:
             asyncio.get_running_loop().remove_reader(events.CHANNEL)
             self._ended.set()
             return
-        *lines, self._begun = (self._begun + data).split(b"\n")
-        if lines:
-            self.log.note([line.decode(errors="replace") for line in lines])
+        self._begun += data
+        if b"\n" not in data:
+            if len(self._begun) > MOST_BYTES:
+                self._begun.clear()  # what is left of it is no command
+            return
+        *lines, rest = bytes(self._begun).split(b"\n")
+        self._begun = bytearray(rest)
+        comments = []
+        for line in lines:
+            if not is_command(line):
+                comments.append(line.decode(errors="replace"))
+            elif self._control is not None:
+                self._control.carry_out(line)
+        if comments:
+            self.log.note(comments)
 
     def _report(self) -> None:
         self.log.statistics()
-        send_event(events.STATISTICS, captured=self.log.packets, dropped=0)
+        self._outbox.send(events.STATISTICS, captured=self.log.packets, dropped=0)
         self._report_faults()
         asyncio.get_running_loop().call_later(STATISTICS_SECONDS, self._report)
 
     def _report_faults(self) -> None:
         """Say what became of the rules, if that is new."""
-        counts = self._fault_counts()
-        if counts != self._reported:
-            self._reported = counts
-            send_event(events.FAULTS, counts=counts)
+        if self._faults is None:
+            return
+        found = tuple(self._faults.counts), tuple(self._faults.fired)
+        if found != self._reported:
+            self._reported = found
+            self._outbox.send(events.FAULTS, counts=found[0], fired=found[1])
+
+    def _held_changed(self) -> None:
+        """Say soon what is held: several changes are one event."""
+        if not self._tells_held:
+            self._tells_held = True
+            asyncio.get_running_loop().call_later(HELD_SECONDS, self._tell_held)
+
+    def _tell_held(self) -> None:
+        self._tells_held = False
+        if self._held is not None:
+            self._outbox.send(events.HELD, state=self._held.state)
+
+    def _say(self, words: str) -> None:
+        self._outbox.send(events.NOTE, words=words)
 
     async def _close(self) -> None:
         for task in self._servers:
             (await task).close()
+        if self._held is not None:
+            self._held.release_all("then sent on: nobody was there any more")
         for handshake in [*self._handshakes]:
             handshake.cancel()
         for relay in [*self.relays]:
@@ -144,15 +200,11 @@ class ProxyRun:
             relay.abort()
         self.log.statistics()
         self.log.close()
-        send_event(events.STATISTICS, captured=self.log.packets, dropped=0)
+        self._outbox.send(events.STATISTICS, captured=self.log.packets, dropped=0)
         self._report_faults()
 
 
-def _say(words: str) -> None:
-    send_event(events.NOTE, words=words)
-
-
-def proxy(settings: ProxySettings) -> None:
+def proxy(settings: ProxySettings, outbox: Outbox) -> None:
     """Proxy until standard input ends. Raises `CaptureError`."""
     try:
         tls = tls_context(settings.tls) if settings.tls is not None else None
@@ -162,27 +214,20 @@ def proxy(settings: ProxySettings) -> None:
     name = settings.path or TEMPORARY
     try:
         files = OutputFiles(settings)
-        writer = CaptureWriter(settings, ETHERNET, lambda file: send_event(events.FILE, file=file), files)
+        writer = CaptureWriter(settings, ETHERNET, lambda file: outbox.send(events.FILE, file=file), files)
     except OSError as error:
         raise CaptureError(f"{name}: {os_reason(error)}") from None
 
     def failed(reason: str) -> None:
         words = f"{name}: {reason}; recording ended, and the proxy goes on"
-        send_event(events.NOTE, words=words)
-        send_event(events.FAILED, words=words)
+        outbox.send(events.NOTE, words=words)
+        outbox.send(events.FAILED, words=words)
 
     async def run() -> None:
-        log = PacketLog(writer, failed)
-        if not settings.faults:
-            await ProxyRun(settings, log, tls, listening_tls=listening_tls).run()
-            return
-        from dissector.proxy_server.faults import FaultHook, read_rule  # without rules no filter is parsed
-
-        hook = FaultHook([read_rule(text, name) for name, text in settings.faults])
-        await ProxyRun(settings, log, tls, hook, listening_tls, lambda: hook.counts).run()
+        await ProxyRun(settings, PacketLog(writer, failed), tls, outbox, listening_tls).run()
 
     asyncio.run(run())
-    send_event(events.ENDED)
+    outbox.send(events.ENDED)
 
 
 def main() -> int:
@@ -192,11 +237,14 @@ def main() -> int:
         resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))  # each connection takes two
     for number in (signal.SIGINT, signal.SIGHUP):
         signal.signal(number, signal.SIG_IGN)  # the terminal sends them to the analyzing process, too, which stops us
+    outbox = Outbox(events.channel())
     try:
-        proxy(ProxySettings.from_json(sys.argv[1]))
+        proxy(ProxySettings.from_json(sys.argv[1]), outbox)
     except CaptureError as error:
-        send_event(events.FAILED, words=str(error))
+        outbox.send(events.FAILED, words=str(error))
         return 1
+    finally:
+        outbox.drain(CLOSING_SECONDS)
     return 0
 
 

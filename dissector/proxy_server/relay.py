@@ -247,6 +247,9 @@ class Relay:
         """Close both sides; what was sent to them still goes out, unless one was reset."""
         if not self._is_over:
             self._is_over = True
+            for side in (self.client, self.broker):
+                if side.stream is not None:
+                    side.stream.abandon()
             if self._recorded is not None:
                 for side in (self.client, self.broker):
                     self._recorded.end(from_client=side.is_client)

@@ -16,6 +16,9 @@ from dissector.proxy_server.broker_address import (
 
 ANY_ADDRESSES: Final = ("0.0.0.0", "::")
 """Listening on these takes connections to all of a machine's addresses."""
+HOLD_SECONDS: Final = 20.0
+"""How long a message that is held waits for a person, if nothing else is chosen: less than clients wait for a response
+(`request.timeout.ms` 30 s), and half of what coordinators wait for a member (`session.timeout.ms` 45 s)."""
 FIRST_PORT: Final = 19092
 """The first port to listen on, if none is chosen; the first one that is free from here on is taken."""
 
@@ -63,6 +66,11 @@ class ProxySettings:
     ring: RingSettings | None = None
     faults: tuple[tuple[str, str], ...] = ()
     """Rules for faults, each with its name, empty for none, and its text."""
+    is_controlled: bool = False
+    """Whether rules may be added, and messages held, while it runs: then frames are looked into from the beginning, to
+    know topics by their ids and the partitions of fetch sessions."""
+    hold_seconds: float = HOLD_SECONDS
+    """How long a message that is held waits for a person before it goes on by itself."""
 
     @classmethod
     def of(
@@ -76,6 +84,8 @@ class ProxySettings:
         path: str,
         ring: RingSettings | None = None,
         faults: tuple[tuple[str, str], ...] = (),
+        is_controlled: bool = False,
+        hold_seconds: float = HOLD_SECONDS,
     ) -> Self:
         """Return settings of what a user wrote: brokers' addresses, ``[HOST:]PORT``, a host. Raises `AddressError`."""
         addresses = broker_addresses(brokers)
@@ -86,7 +96,7 @@ class ProxySettings:
             raise AddressError(
                 f"--listen {listen} needs --advertise HOST: the name by which clients reach this machine"
             )
-        return cls(addresses, host, port, advertise, tls, listen_tls, path, ring, faults)
+        return cls(addresses, host, port, advertise, tls, listen_tls, path, ring, faults, is_controlled, hold_seconds)
 
     def as_json(self) -> str:
         """Return JSON for the process that proxies."""

@@ -114,6 +114,21 @@ class Wire:
             )
         return self._bootstrap
 
+    def fault(self, rule: str, name: str = "") -> dissector.Fault:
+        """Of a proxy, arm a rule for faults from now on, as ``kdissect proxy --fault`` has it:
+        ``wire.fault("api == Produce: error NOT_LEADER_OR_FOLLOWER, first 1")``. In a ``with`` statement of its own it
+        is disarmed at the end. Raises `dissector.FaultError`, a `ValueError`, for a rule that can't be read, and
+        `RuntimeError` outside of the ``with`` statement of the proxy, and of a capture of packets."""
+        __tracebackhide__ = True
+        if not self._bootstrap or self._recording is None or self._capture is not None:
+            is_proxy = isinstance(self.settings.recording, ProxySettings)
+            raise RuntimeError(
+                "the proxy does not run: arm faults in the with statement"
+                if is_proxy
+                else "kafka_capture captures packets, and can change none: kafka_proxy can"
+            )
+        return dissector.Fault(self._recording, rule, name)
+
     @property
     def capture(self) -> dissector.Capture:
         """The capture, for all that the methods here do not answer. Raises `RuntimeError` while it goes on."""

@@ -1,5 +1,6 @@
 """The fixture `kafka_proxy` in pytest runs of their own: no rights are needed, and clients connect to what it names."""
 
+import re
 import socket
 import stat
 from pathlib import Path
@@ -58,6 +59,19 @@ def test_no_address(kafka_proxy):
 def test_refused(kafka_proxy):
     with kafka_proxy(BROKER, ca="/none.pem"):
         pass
+
+
+def test_typing_error(kafka_proxy):
+    with kafka_proxy(BROKER) as wire:
+        wire.fault("api == Produce: error NOT_A_LEADER")
+
+
+def test_fault_afterwards(kafka_proxy):
+    talked(kafka_proxy).fault("close")
+
+
+def test_fault_of_packets(kafka_capture):
+    kafka_capture().fault("close")
 """
 
 
@@ -116,7 +130,7 @@ def test(kafka_proxy):
 
 def test_the_report_has_the_exchanges_and_names_the_recording(failing: tuple[Path, str, Run]) -> None:
     folder, address, done = failing
-    assert (done.code, done.counts) == (1, "7 failed"), done.out
+    assert (done.code, done.counts) == (1, "10 failed"), done.out
     report = done.of("test_marked")
     assert [row[0] for row in report.rows] == [" ", ">", " "]
     assert f"Kafka traffic of the proxy for {address}" in report.out
@@ -135,11 +149,75 @@ def test_the_report_has_the_exchanges_and_names_the_recording(failing: tuple[Pat
         ("test_twice", "the capture was used already: ask kafka_proxy for another one"),
         ("test_of_packets", "kafka_capture captures packets: clients connect to their brokers; kafka_proxy listens"),
         ("test_no_address", "broker.example:what: is not HOST or HOST:PORT"),
+        ("test_fault_afterwards", "the proxy does not run: arm faults in the with statement"),
+        ("test_fault_of_packets", "kafka_capture captures packets, and can change none: kafka_proxy can"),
         ("test_refused", "kafka_proxy: --ca /none.pem: no such file or directory"),
     ],
 )
 def test_what_is_refused_is_one_line(failing: tuple[Path, str, Run], test: str, words: str) -> None:
     assert words in failing[2].of(test).out
+
+
+def test_a_fault_that_can_not_be_read_is_one_frame(failing: tuple[Path, str, Run]) -> None:
+    report = failing[2].of("test_typing_error").out
+    assert "column 23: unknown error 'NOT_A_LEADER'" in report
+    assert len(re.findall(r"^[\w/.-]+\.py:\d+: ", report, re.MULTILINE)) == 1
+    assert "test_it.py" in report
+
+
+def test_faults_are_armed_in_the_middle_of_a_test(tmp_path: Path) -> None:
+    with mock_cluster(1) as [address]:
+        done = run(tmp_path, f"""
+from confluent_kafka import Producer
+
+NOT_LEADER = "api == Produce && topic == orders: error NOT_LEADER_OR_FOLLOWER"
+
+
+def produce(producer, value):
+    producer.produce("orders", value)
+    assert producer.flush(10) == 0
+
+
+def test(kafka_proxy):
+    with kafka_proxy("{address}") as wire:
+        settings = {{"bootstrap.servers": wire.bootstrap, "retry.backoff.ms": 10, "acks": 1}}
+        producer = Producer(settings)
+        produce(producer, b"before")
+        with wire.fault(NOT_LEADER + ", first 1", name="moved") as moved:
+            assert (moved.fired, moved.asked) == (0, 0)
+            produce(producer, b"moved")
+            assert (moved.fired, moved.matched, moved.unable) == (1, 1, 0)
+            moved.arm()
+            produce(producer, b"it was armed: its triggers go on")
+            assert moved.fired == 1
+            moved.disarm()
+            moved.arm()
+            produce(producer, b"moved again")
+            assert moved.fired == 2
+        asked = moved.asked
+        produce(producer, b"after")
+        assert moved.asked == asked
+        later = wire.fault("api == Heartbeat: drop")
+    assert (moved.fired, moved.asked) == (2, asked)
+    assert later.fired == 0
+    moved.disarm()
+    assert wire.count('finding == "injected" && api == Produce') == 2
+    assert len(wire.exchanges("api == Produce")) == 7
+
+
+def test_another_in_this_process(kafka_proxy):
+    with kafka_proxy("{address}") as one, kafka_proxy("{address}") as other:
+        fault = one.fault("close")
+        try:
+            one.fault("drop", "a b")
+        except ValueError as error:
+            assert "is no name" in str(error)
+        else:
+            raise AssertionError
+        produce(Producer({{"bootstrap.servers": other.bootstrap}}), b"by the other")
+        assert fault.asked == 0
+""")  # fmt: skip
+    assert (done.code, done.counts) == (0, "2 passed"), done.out
 
 
 def test_a_broker_that_is_not_there_is_a_warning(tmp_path: Path) -> None:

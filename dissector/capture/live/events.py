@@ -22,7 +22,12 @@ LISTENING: Final = "listening"
 STATISTICS: Final = "statistics"
 """Packets `captured` to the file, and `dropped` by the kernel; both since the start."""
 FAULTS: Final = "faults"
-"""What became of a proxy's rules for faults; `counts`, a list for each rule with the fields of `FaultCount`."""
+"""What became of a proxy's rules for faults; `counts`, a list for each rule with the fields of `FaultCount`; `fired`,
+the last times that they fired, each with the fields of `FiredFault`."""
+HELD: Final = "held"
+"""What a proxy holds until a person decides, the fields of `Interception`."""
+ANSWER: Final = "answer"
+"""What became of a command (`commands.py`), of the number `to`."""
 NOTE: Final = "note"
 """A message for the user; `words`."""
 FAILED: Final = "failed"
@@ -34,7 +39,8 @@ Event = Mapping[str, object]
 
 
 @cache
-def _channel() -> socket.socket:
+def channel() -> socket.socket:
+    """Return the socket."""
     return socket.socket(fileno=CHANNEL)
 
 
@@ -46,6 +52,6 @@ def send_event(event: str, *, file: int | None = None, **values: object) -> None
         return
     with suppress(BrokenPipeError, ConnectionResetError):
         if file is None:
-            _channel().sendall(line)
+            channel().sendall(line)
         else:
-            socket.send_fds(_channel(), [line], [file])
+            socket.send_fds(channel(), [line], [file])

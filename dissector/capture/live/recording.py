@@ -15,13 +15,15 @@ import queue
 import socket
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from types import TracebackType
-from typing import IO, Final, Self, cast
+from typing import IO, Any, Final, Self, cast
 
 from dissector.capture.errors import CaptureError
-from dissector.capture.fault_counts import FaultCount
+from dissector.capture.fault_counts import FaultCount, FiredFault
+from dissector.capture.held_messages import HeldMessage, Interception
 from dissector.capture.live import events
+from dissector.capture.live.commands import RefusedError, command_line
 from dissector.capture.live.events import Event
 from dissector.capture.live.recorder_process import RecorderProcess, start_recorder
 from dissector.capture.live.settings import RecordingSettings
@@ -29,6 +31,8 @@ from dissector.capture.live.settings import RecordingSettings
 START_SECONDS: Final = 40
 """Time for several capture programs to be tried in turn."""
 END_SECONDS: Final = 30
+ANSWER_SECONDS: Final = 10
+"""How long a command may take."""
 _EVENT_BYTES: Final = 1 << 16
 
 
@@ -50,6 +54,14 @@ class Recording:
         broker's."""
         self.faults: list[FaultCount] = []
         """Of a proxy, what became of its rules for faults, as last reported."""
+        self.fired: list[FiredFault] = []
+        """The last times that they fired, as last reported."""
+        self.interception = Interception()
+        """Of a proxy, what it holds until a person decides, as last reported."""
+        self._asked: dict[int, queue.SimpleQueue[Mapping[str, Any] | None]] = {}
+        """Commands that are not answered, by their numbers."""
+        self._asks = 0
+        self._asking = threading.Lock()
         self._messages: queue.SimpleQueue[tuple[str, str]] = queue.SimpleQueue()
         """Lines, each with the event that it came with."""
         self.failure = ""
@@ -119,6 +131,33 @@ class Recording:
         with contextlib.suppress(OSError):  # it has ended
             self._channel.sendall(text.encode() + b"\n")
 
+    def ask(self, command: str, **values: object) -> Mapping[str, Any]:
+        """Have a proxy carry out a command (`commands.py`); return what it answers. Any thread may call it. Raises
+        `RefusedError` with what the proxy says, or where it has ended."""
+        answer: queue.SimpleQueue[Mapping[str, Any] | None] = queue.SimpleQueue()
+        with self._asking:
+            self._asks += 1
+            number = self._asks
+            self._asked[number] = answer
+            try:
+                if self._ended.is_set():
+                    raise OSError
+                self._channel.sendall(command_line(number, command, values))
+            except OSError:
+                del self._asked[number]
+                raise RefusedError("the proxy has ended") from None
+        try:
+            found = answer.get(timeout=ANSWER_SECONDS)
+        except queue.Empty:
+            raise RefusedError("the proxy does not answer") from None
+        finally:
+            self._asked.pop(number, None)
+        if found is None:
+            raise RefusedError("the proxy has ended")
+        if "error" in found:
+            raise RefusedError(str(found["error"]))
+        return found
+
     def stop_after(self, seconds: float) -> None:
         """Call `stop` after so many seconds."""
         timer = threading.Timer(seconds, self.stop)
@@ -173,6 +212,10 @@ class Recording:
                 self._handle(json.loads(line), files)
         self._channel.close()
         self._process.wait()
+        with self._asking:
+            self._ended.set()
+            for each in [*self._asked.values()]:
+                each.put(None)
         self._files.put(None)
         if not self.stopping:
             self.failure = self.failure or "the capture process ended by itself"
@@ -196,9 +239,20 @@ class Recording:
             case events.STATISTICS:
                 self.captured, self.dropped = int(str(event["captured"])), int(str(event["dropped"]))
             case events.FAULTS:
-                counts = cast(list[tuple[str, str, int, int, int, int]], event["counts"])
-                self.faults = [FaultCount(*each) for each in counts]
+                self.faults = fault_counts(event["counts"])
+                self.fired = [FiredFault(*each) for each in cast(list[list[Any]], event["fired"])]
+            case events.HELD:
+                text, limit, missed, held = cast(list[Any], event["state"])
+                self.interception = Interception(text, limit, missed, tuple(HeldMessage(*each) for each in held))
+            case events.ANSWER:
+                if (asked := self._asked.get(int(str(event["to"])))) is not None:
+                    asked.put(event)
             case events.NOTE:
                 self._messages.put((events.NOTE, str(event["words"])))
             case events.FAILED:
                 self.failure = str(event["words"])
+
+
+def fault_counts(counts: object) -> list[FaultCount]:
+    """Return counts as they came."""
+    return [FaultCount(*each) for each in cast(list[list[Any]], counts)]

@@ -36,7 +36,7 @@ def place_of(action: actions.FaultAction, head: FrameHead) -> FaultPlace:
             return FaultPlace.RESPONSE if head.has_response else FaultPlace.REQUEST
         case actions.ErrorFault(acted=acted):
             return with_response if acted or not head.has_response else FaultPlace.REQUEST
-        case actions.DropFault(after=True) | actions.ThrottleFault():
+        case actions.DropFault(after=True) | actions.ThrottleFault() | actions.HoldMessage(of_response=True):
             return with_response
         case actions.OfferFault():
             return with_response if head.api_key == ApiKey.API_VERSIONS else FaultPlace.NOWHERE
@@ -52,7 +52,8 @@ def place_of(action: actions.FaultAction, head: FrameHead) -> FaultPlace:
 
 def needs_frame(action: actions.FaultAction) -> bool:
     """Return whether an action needs the whole frame."""
-    return isinstance(action, actions.ErrorFault | actions.ThrottleFault | actions.OfferFault | actions.CorruptFault)
+    whole = actions.ErrorFault | actions.ThrottleFault | actions.OfferFault | actions.CorruptFault | actions.HoldMessage
+    return isinstance(action, whole)
 
 
 def on_request(

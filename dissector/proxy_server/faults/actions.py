@@ -105,7 +105,20 @@ class SlowFault:
         return f"slow {shown_rate(self.rate)}"
 
 
-FaultAction = DelayFault | ErrorFault | CloseFault | DropFault | ThrottleFault | OfferFault | CorruptFault | SlowFault
+@dataclass(frozen=True, slots=True)
+class HoldMessage:
+    """The request or the response waits until a person decides. Nobody writes it in a rule: `intercept` makes it."""
+
+    of_response: bool
+
+    def __str__(self) -> str:
+        return f"hold {'response' if self.of_response else 'request'}"
+
+
+FaultAction = (
+    DelayFault | ErrorFault | CloseFault | DropFault | ThrottleFault | OfferFault | CorruptFault | SlowFault
+    | HoldMessage
+)  # fmt: skip
 _Read = Callable[[Word, Sequence[Word]], FaultAction]
 
 

@@ -35,7 +35,14 @@ class ArmedRule:
 
     @property
     def count(self) -> FaultCount:
-        return FaultCount(self.name, str(self.rule), self.asked, self.matched, self.fired, self.unable)
+        counts = self.asked, self.matched, self.fired, self.unable
+        return FaultCount(self.name, str(self.rule), *counts, self.is_armed)
+
+    def arm(self, *, is_armed: bool) -> None:
+        """Ask it from now on, or no longer. Its triggers count anew from where it is armed again."""
+        if is_armed and not self.is_armed:
+            self.triggers = RunningTriggers(self.rule.triggers)
+        self.is_armed = is_armed
 
     def is_over(self, now_ns: int) -> bool:
         """Whether it will not fire."""

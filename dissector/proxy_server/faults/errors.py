@@ -4,7 +4,15 @@ from dissector.core.text import clean
 
 
 class FaultError(ValueError):
-    """A rule that can't be read. `column` counts characters of `text` from 0."""
+    """A rule that can't be read. `column` counts characters of `text` from 0.
+
+    >>> try:
+    ...     with dissector.proxy("localhost:9092", listen=0) as traffic:
+    ...         traffic.fault("api == Produce: dealy 2s")
+    ... except dissector.FaultError as error:
+    ...     print(error, error.near)
+    column 17: unknown action 'dealy'; did you mean delay ('delay',)
+    """
 
     def __init__(self, text: str, column: int, message: str, near: tuple[str, ...] = ()) -> None:
         hint = f"; did you mean {', '.join(near)}" if near else ""

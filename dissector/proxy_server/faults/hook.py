@@ -1,7 +1,8 @@
 """Rules as a hook of the proxy: which of them decides about an exchange, and what it does.
 
 Rules are asked in their order; the first one that fires decides about the exchange, and the others are not asked. Those
-that act on requests are asked when the request is there, those that act on responses with the response.
+that act on requests are asked when the request is there, those that act on responses with the response. The rules of
+`intercept` come last, and hold what no fault decided about.
 
 Invariants:
   * a frame is held only if a rule can't decide without it: what the head of a request decides is decided by it;
@@ -10,10 +11,11 @@ Invariants:
 """
 
 import time
-from collections.abc import Callable, Sequence
-from typing import Final, NamedTuple
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from typing import Final, NamedTuple, Protocol
 
-from dissector.capture.fault_counts import FaultCount
+from dissector.capture.fault_counts import FaultCount, FiredFault
 from dissector.capture.injection_notes import InjectionNote
 from dissector.core import limits
 from dissector.exchange.model import Exchange
@@ -26,22 +28,42 @@ from dissector.proxy_server.faults.armed_rule import ArmedRule
 from dissector.proxy_server.faults.conversation import TEACHING, FetchSession, TopicNames
 from dissector.proxy_server.faults.exchange_parts import of_head, of_request, set_body, with_response
 from dissector.proxy_server.faults.rules import FaultRule
-from dissector.proxy_server.hooks import PASS, WHOLE, Action, Connection, FrameHead, Pass
+from dissector.proxy_server.hooks import PASS, WHOLE, Action, Connection, FrameHead, Hold, Pass
 
 MOST_WAITING: Final = 10_000
 """Requests of a connection whose response rules wait for."""
 MOST_KEPT: Final = 64 << 20
 """Bytes of requests that are kept for them on a connection; rules that need more are not asked."""
 MOST_HEADS: Final = 1 << 10
+MOST_FIRED: Final = 50
+"""The last times that rules fired, as many as are remembered."""
 _Results = tuple[tuple[ArmedRule, int], ...]
+
+
+class Holder(Protocol):
+    """Holds frames until a person decides."""
+
+    def hold(self, connection: Connection, head: FrameHead, frame: bytes) -> Hold | None:
+        """Let a whole frame wait; None if too much waits."""
 
 
 class FaultHook:
     """All rules of a run."""
 
-    def __init__(self, rules: Sequence[FaultRule], clock: Callable[[], int] = time.monotonic_ns) -> None:
-        """`clock` returns nanoseconds from any time on."""
+    def __init__(
+        self, rules: Sequence[FaultRule], clock: Callable[[], int] = time.monotonic_ns, *,
+        holder: Holder | None = None, learns: bool = False,
+    ) -> None:  # fmt: skip
+        """`clock` returns nanoseconds from any time on; `holder` holds what `intercept` asks for; `learns` if rules may
+        be added that need what was said before: names of topics, and partitions of fetch sessions."""
         self.rules: list[ArmedRule] = []
+        self.holding: list[ArmedRule] = []
+        """The rules of `intercept`."""
+        self.holder = holder
+        self.learns = learns
+        self.version = 0
+        """Counts how often there were other rules."""
+        self.fired: deque[FiredFault] = deque(maxlen=MOST_FIRED)
         self.clock = clock
         self.names = TopicNames()
         self.reads_topics = False
@@ -54,7 +76,29 @@ class FaultHook:
         armed = ArmedRule(len(self.rules) + 1, rule)
         self.rules.append(armed)
         self.reads_topics |= armed.reads_topics
+        self.version += 1
         return armed
+
+    def hold(self, rules: Sequence[FaultRule]) -> None:
+        """Hold what these rules match from now on, in place of what was held before."""
+        for before in self.holding:
+            before.arm(is_armed=False)  # responses that are waited for are held no more
+        self.holding = [ArmedRule(0, each) for each in rules]
+        self.reads_topics |= any(each.reads_topics for each in self.holding)
+        self.version += 1
+
+    @property
+    def all_rules(self) -> Iterator[ArmedRule]:
+        """Those that are asked, in their order."""
+        yield from self.rules
+        yield from self.holding
+
+    def fires(self, rule: ArmedRule, connection: Connection, head: FrameHead) -> None:
+        """Count that a rule fires, of a request or a response."""
+        rule.fired += 1
+        if rule.number:
+            fired = FiredFault(rule.number, time.time_ns(), connection.client, head.correlation_id, head.api_key)
+            self.fired.append(fired)
 
     def deciders(self, connection: Connection) -> tuple["RequestFaults", "ResponseFaults"]:
         """As `Hook` says."""
@@ -91,20 +135,20 @@ class _Between:
         """Before this time no request goes on, as after a throttled response (KIP-219)."""
         self.muted_by = ""
         self._heads: dict[tuple[int, int, str | None, bool], _Results] = {}
-        self._rules = 0
-        """How many rules `_heads` is about."""
+        self._version = -1
+        """Which rules `_heads` is about."""
 
     def of_head(self, head: FrameHead) -> _Results:
         """Return the rules that may apply to a request, with what its head says: `OPEN` or `YES`."""
-        if self._rules != len(self.hook.rules):
+        if self._version != self.hook.version:
             self._heads.clear()
-            self._rules = len(self.hook.rules)
+            self._version = self.hook.version
         key = (head.api_key, head.api_version, head.client_id, head.has_response)
         found = self._heads.get(key)
         if found is None:
             exchange = of_head(self.connection, head)
             found = tuple(
-                (each, OPEN if each.varies else each.evaluate(exchange, Known.HEAD)) for each in self.hook.rules
+                (each, OPEN if each.varies else each.evaluate(exchange, Known.HEAD)) for each in self.hook.all_rules
                 if place_of(each.rule.action, head) is not FaultPlace.NOWHERE
             )  # fmt: skip
             found = tuple((each, result) for each, result in found if result != NO)
@@ -121,6 +165,14 @@ class _Between:
         """Return the comment on what a rule does."""
         by = f"fault {rule.name}"
         return InjectionNote(self.connection.client, head.correlation_id, by, str(rule.rule.action)).comment()
+
+    def hold(self, rule: ArmedRule, head: FrameHead, frame: bytes | None) -> Hold | None:
+        """Let a frame wait that is to be held; None if that can't be."""
+        holder = self.hook.holder
+        held = None if holder is None or frame is None else holder.hold(self.connection, head, frame)
+        rule.fired += held is not None
+        rule.unable += held is None
+        return held
 
     def wait_for(self, head: FrameHead, waiting: _Waiting) -> None:
         """Wait for the response to a request."""
@@ -153,7 +205,9 @@ class RequestFaults:
             return PASS
         now_ns = between.hook.clock()
         found = between.of_head(head)
-        follows = head.api_key == ApiKey.FETCH and any(_follows_session(each) for each, _ in found)
+        follows = head.api_key == ApiKey.FETCH and (
+            between.hook.learns or any(_follows_session(each) for each, _ in found)
+        )
         found = tuple((each, result) for each, result in found if not each.is_over(now_ns))
         if frame is None and (follows or any(_needs_request(each, result, head) for each, result in found)):
             if head.size <= limits.DEFAULT.frame_size:
@@ -174,6 +228,7 @@ class RequestFaults:
             return PASS
         exchange = self._exchange(head, frame, follows=follows)
         later: list[tuple[ArmedRule, int]] = []
+        held: Hold | None = None
         for rule, result in found:
             rule.asked += 1
             if place_of(rule.rule.action, head) is FaultPlace.RESPONSE:
@@ -183,11 +238,14 @@ class RequestFaults:
             if result == OPEN and not rule.matches(exchange):
                 continue
             rule.matched += 1
+            if isinstance(rule.rule.action, actions.HoldMessage):
+                held = between.hold(rule, head, frame)
+                continue
             action = on_request(rule.rule.action, head, frame, exchange, between.comment(rule, head))
             if action is None:
                 rule.unable += 1
             elif rule.triggers.admit(now_ns):
-                rule.fired += 1
+                between.hook.fires(rule, between.connection, head)
                 if isinstance(rule.rule.action, actions.SlowFault) and head.has_response:
                     between.wait_for(head, _Waiting(exchange, ((rule, YES),), 0, has_fired=True))
                 return action
@@ -197,7 +255,7 @@ class RequestFaults:
             if not kept:
                 exchange = of_head(between.connection, head)
             between.wait_for(head, _Waiting(exchange, tuple(later), kept, has_fired=False))
-        return PASS
+        return held or PASS
 
     def _exchange(self, head: FrameHead, frame: bytes | None, *, follows: bool) -> Exchange:
         between = self._between
@@ -227,7 +285,7 @@ class ResponseFaults:
         """As `Decider` says."""
         between = self._between
         waiting = between.waiting.get(head.correlation_id)
-        teaches = between.hook.reads_topics and head.api_key in TEACHING
+        teaches = (between.hook.learns or between.hook.reads_topics) and head.api_key in TEACHING
         if waiting is None and not teaches:
             return PASS
         now_ns = between.hook.clock()
@@ -257,11 +315,13 @@ class ResponseFaults:
             if rule.is_over(now_ns) or (result == OPEN and not rule.matches(exchange)):
                 continue
             rule.matched += 1
+            if isinstance(rule.rule.action, actions.HoldMessage):
+                return between.hold(rule, head, frame) or PASS
             action = on_response(rule.rule.action, head, frame, between.comment(rule, head))
             if action is None:
                 rule.unable += 1
             elif rule.triggers.admit(now_ns):
-                rule.fired += 1
+                between.hook.fires(rule, between.connection, head)
                 if isinstance(rule.rule.action, actions.ThrottleFault) and not isinstance(action, Pass):
                     between.muted_until = now_ns + rule.rule.action.ns
                     between.muted_by = f"fault {rule.name}"

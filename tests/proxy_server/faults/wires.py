@@ -2,6 +2,7 @@
 
 import contextlib
 import socket
+import threading
 import time
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -46,6 +47,21 @@ class Client:
         self.came = came
         """Frames that came to the broker, without their sizes."""
         self._next = 0
+
+    def another(self, first: int = 0) -> "Client":
+        """A client of the same proxy, whose correlation ids begin behind `first`."""
+        connection = socket.create_connection(self.between.address, 10)
+        connection.settimeout(10)
+        found = Client(connection, self.between, self.came)
+        found._next = first
+        return found
+
+    def close(self) -> None:
+        self.connection.close()
+
+    def answered(self) -> int:
+        """The correlation id of the next response."""
+        return int.from_bytes(frame(self.connection)[:4], "big")
 
     def send(self, name: str, body: Values | None = None, version: int | None = None, client_id: str = "me") -> int:
         """Send a request, of the body of `REQUESTS` by default; return its correlation id."""
@@ -108,12 +124,15 @@ class Client:
 
 
 @contextlib.contextmanager
-def faulty(folder: Path, *rules: str, answers: Mapping[str, Values] = ANSWERS) -> Iterator[Client]:
+def faulty(folder: Path, *rules: str, answers: Mapping[str, Values] = ANSWERS, **settings: object) -> Iterator[Client]:
     """A client of the broker, through a proxy with rules; `answers` of some APIs, if they are others."""
     came: list[bytes] = []
 
+    def begin(connection: socket.socket) -> None:
+        threading.Thread(target=broker, args=(connection.dup(),), daemon=True).start()
+
     def broker(connection: socket.socket) -> None:
-        with contextlib.suppress(ConnectionError):
+        with connection, contextlib.suppress(OSError):
             while True:
                 data = frame(connection)
                 came.append(data)
@@ -131,8 +150,8 @@ def faulty(folder: Path, *rules: str, answers: Mapping[str, Values] = ANSWERS) -
                 connection.sendall(frame_bytes(response_layout(key, version, b""), {"correlation_id": number}, body))
 
     with (
-        serving(broker) as address,
-        proxy(folder, address, faults=tuple(("", each) for each in rules)) as between,
+        serving(begin) as address,
+        proxy(folder, address, faults=tuple(("", each) for each in rules), **settings) as between,
         socket.create_connection(between.address, 10) as connection,
     ):
         connection.settimeout(10)
