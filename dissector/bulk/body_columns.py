@@ -19,7 +19,7 @@ from dissector.core.arrays import Bool, Int64
 from dissector.core.batches import NOWHERE
 from dissector.core.columns import Column, is_in, unique
 from dissector.core.grouping import cuts
-from dissector.core.store import FAULT, RESIDENT, Store
+from dissector.core.store import RESIDENT, Store
 from dissector.index.exchange_table import NO_FRAME, RowKind
 from dissector.index.indexer import Indexer
 from dissector.index.message_headers import SHORT_CLIENT_ID
@@ -104,8 +104,8 @@ class BodyColumns:
         there = np.flatnonzero(numbers != NO_FRAME)
         is_copied = is_in(table.api_key.values[rows[there]].astype(np.int64), _masked_keys(is_request=is_request))
         address = frames.contiguous(numbers[there])
-        mapped, in_one = np.zeros(len(rows), np.int64), np.flatnonzero(address >= 0)
-        mapped[there[in_one[np.unique(address[in_one] // FAULT, return_index=True)[1]]]] = FAULT
+        mapped = np.zeros(len(rows), np.int64)
+        mapped[there] = frames.mapped_bytes(numbers[there])
         there = there[is_copied | (address < 0)]
         joined[there] = frames.size.values[numbers[there]]
         large = there[joined[there] > JOINED_TOGETHER]

@@ -100,8 +100,9 @@ class SingleBatchReader:
                 is_read[messages.at[part.first : part.stop]] = of_part
                 parts.append(found[:, of_part[found[0]]])
                 parts[-1][0] = messages.at[part.first + parts[-1][0]]
-        found_batches = SingleBatchColumns(*np.concatenate(parts, axis=1))
-        return SingleBatches(is_read, found_batches.where(np.argsort(found_batches.at, kind="stable")))
+        order = np.argsort(np.concatenate([part[0] for part in parts]), kind="stable")
+        columns_of = (np.concatenate(column)[order] for column in zip(*parts, strict=True))
+        return SingleBatches(is_read, SingleBatchColumns(*columns_of))
 
 
 def _columns(program: Program) -> list[int]:

@@ -69,6 +69,13 @@ class Column:
         found[known] = self.values[rows[known]]
         return found
 
+    def item(self, row: int) -> int:
+        """The value of one row; 0 of one that is not there."""
+        if not 0 <= row < self._size:
+            return 0
+        self._reads += 1
+        return self._array.item(row)  # type: ignore[no-any-return]  # int64 stands for any integer type
+
     def grow(self, size: int) -> None:
         """Grow to at least `size` rows; new rows have the default."""
         if size > self._size:

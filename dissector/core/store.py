@@ -170,13 +170,15 @@ class Store:
         return (last + 2 * ALIGN) // ALIGN * ALIGN
 
     def _count(self, addresses: Int64, size: int) -> None:
-        """Count that many bytes at addresses as read, with the pages around each or, if these are fewer, all between
-        the first and the last."""
-        if len(addresses):
-            between = int(addresses.max()) - int(addresses.min())
-            self._read_bytes += size + min(FAULT * len(addresses), between + FAULT)
-        if self._read_bytes > RESIDENT:
+        """Count that many bytes at addresses, which are read next, with the pages around each or, if these are fewer,
+        all between the first and the last. What was read before is released if it would be too much with them."""
+        if not len(addresses):
+            return
+        between = int(addresses.max()) - int(addresses.min())
+        new = size + min(FAULT * len(addresses), between + FAULT)
+        if self._read_bytes + new > RESIDENT:
             self.release_pages()
+        self._read_bytes += new
 
     def release_pages(self) -> None:
         """Release the resident pages of mapped files; reading brings them back from the page cache."""

@@ -17,7 +17,7 @@ from dissector.core.arrays import Bool, Int64, UInt8, UInt64
 from dissector.core.batches import NOWHERE, FrameBatch
 from dissector.core.columns import Column
 from dissector.core.grouping import cuts
-from dissector.core.store import Store
+from dissector.core.store import FAULT, RESIDENT, Store
 from dissector.protocol.kernel.json_messages import join
 from dissector.protocol.kernel.shredding import FramePieces, numbered
 
@@ -135,6 +135,16 @@ class FrameTable:
         there = np.flatnonzero(address >= 0)
         found[there], owner = self._store.pointers(address[there], self.size.values[rows[there]].astype(np.int64))
         return found, owner
+
+    def mapped_bytes(self, rows: Int64) -> Int64:
+        """Return the bytes of mapped files that reading each frame in one piece makes resident, and those in front of
+        it in `rows` have not, `(n,)`; 0 for the others."""
+        found, address = np.zeros(len(rows), np.int64), self.contiguous(rows)
+        there = np.flatnonzero(address >= 0)
+        first = address[there] // FAULT
+        found[there] = (address[there] + self.size.values[rows[there]]) // FAULT * FAULT - first * FAULT
+        found[there[np.unique(first, return_index=True)[1]]] += FAULT
+        return found
 
     def pieces(self, rows: Int64) -> tuple[FramePieces, Int64]:
         """Where in memory the pieces of frames in pieces are; and the sizes of these frames, `(n,)`, 0 for one that is
@@ -286,7 +296,8 @@ def equal_numbers(frames: FrameTable, rows: Int64, start: int, head: int = 0) ->
     sizes = frames.size.values[rows].astype(np.int64)
     short = np.flatnonzero((sizes > start) & (sizes <= LONGEST))
     first = 0
-    for step in np.split(short, cuts(sizes[short], COPIED_TOGETHER)):
+    mapped = frames.mapped_bytes(rows[short])
+    for step in np.split(short, sorted({*cuts(sizes[short], COPIED_TOGETHER), *cuts(mapped, RESIDENT)})):
         addresses, _owner = frames.pointers(rows[step])
         in_pieces = np.flatnonzero(frames.contiguous(rows[step]) < NOWHERE)
         if len(in_pieces):

@@ -20,7 +20,7 @@ from typing import Final, NamedTuple, Protocol
 import numpy as np
 
 from dissector.core.arrays import Bool, Int64
-from dissector.core.columns import tuples
+from dissector.core.columns import Column, tuples
 from dissector.index.exchange_table import NO_FRAME, ExchangeTable, RowKind
 from dissector.index.frame_table import NO_NUMBER, FrameTable, equal_numbers
 from dissector.protocol.embedded.context import EMPTY_CONTEXT
@@ -61,11 +61,11 @@ class Secrecy:
         self._frames = frames
         self._table = table
         self._connections = connections
-        self._harmless_from: dict[int, int] = {}
+        self._harmless_from = _PacketByConnection()
         """Of connections whose first request was seen; `NEVER` where it was not captured, or can't be read."""
-        self._plain_behind: dict[int, int] = {}
+        self._plain_behind = _PacketByConnection()
         """The same if the capture may lack the beginning of the connection, or a part of the request."""
-        self._plain_from: dict[int, int] = {}
+        self._plain_from = _PacketByConnection()
         """Of connections that begin with a whole request that is harmless, and have sent nothing that is not."""
         self._with_secrets: set[int] = set()
         """Connections that have sent a request with secrets."""
@@ -77,16 +77,16 @@ class Secrecy:
 
     def may_have_secrets(self, connection: int, packet: int) -> bool:
         """Whether what can't be read in that packet may be a secret."""
-        return packet < self._harmless_from.get(connection, NEVER) or self.has_secrets(connection)
+        return packet < self._harmless_from.of(connection) or self.has_secrets(connection)
 
     def may_cut_secrets(self, connection: int, packet: int) -> bool:
         """Whether a message in that packet that is there in part may have another one's secret in it."""
-        return packet <= self._plain_behind.get(connection, NEVER) or self.has_secrets(connection)
+        return packet <= self._plain_behind.of(connection) or self.has_secrets(connection)
 
     def begins_without_login(self, connection: int, packet: int) -> bool:
         """Whether the capture has the connection from its beginning, and it has sent what is harmless, but nothing that
         logs in: a response to one of these is what it seems to be."""
-        return packet >= self._plain_from.get(connection, NEVER) and not self.has_secrets(connection)
+        return packet >= self._plain_from.of(connection) and not self.has_secrets(connection)
 
     def has_secrets(self, connection: int) -> bool:
         """Whether a request with secrets was sent."""
@@ -99,8 +99,7 @@ class Secrecy:
         for start in range(first, self._rows, ROWS_PER_STEP):
             step = slice(start, min(start + ROWS_PER_STEP, self._rows))
             connection, is_sent = table.connection.values[step], table.request.values[step] != NO_FRAME
-            new = np.array(sorted(set(connection.tolist()) - self._harmless_from.keys()), np.int64)
-            self._look_at_first(start + np.flatnonzero(np.isin(connection, new) & is_sent))
+            self._look_at_first(start + np.flatnonzero(is_sent & ~self._harmless_from.are_known(connection)))
             is_token = table.kind.values[step] == RowKind.SASL
             has_secrets = is_sent & np.isin(table.api_key.values[step], sorted(secret_keys()))
             self._with_secrets.update(connection[has_secrets | is_token].tolist())
@@ -109,9 +108,11 @@ class Secrecy:
         """Get ready for a checkpoint: forget other connections."""
         self._with_secrets &= connections
         self._cut &= connections
-        for known in (self._harmless_from, self._plain_behind, self._read_to, self._plain_from):
-            for connection in known.keys() - connections:
-                del known[connection]
+        for connection in self._read_to.keys() - connections:
+            del self._read_to[connection]
+        kept = np.array(sorted(connections), np.int64)
+        for known in (self._harmless_from, self._plain_behind, self._plain_from):
+            known.keep(kept)
 
     def restart_search(self) -> None:
         """Search all rows again at the next update, as they have changed their numbers."""
@@ -137,8 +138,9 @@ class Secrecy:
         self._cut.update(sent.connection[reached[is_cut]].tolist())
         whole = reached[is_harmless & ~is_cut]
         whole = whole[sent.is_opened[whole]]
-        for connection, packet in zip(sent.connection[whole].tolist(), sent.packet[whole].tolist(), strict=True):
-            self._plain_from.setdefault(connection, packet)
+        opened, at = np.unique(sent.connection[whole], return_index=True)
+        is_new = ~self._plain_from.are_known(opened)
+        self._plain_from.set(opened[is_new], sent.packet[whole[at[is_new]]])
         plain_behind = np.full(len(of), NEVER)
         plain_behind[reached[is_harmless]] = sent.packet[reached[is_harmless]]
         deciding = np.flatnonzero(is_reached & (decides | (plain_behind == NEVER)))
@@ -151,14 +153,11 @@ class Secrecy:
 
     def _remember_first(self, sent: "_SentFrames", plain_behind: Int64) -> None:
         """Remember what the first frame besides ApiVersions shows of each connection."""
-        connection = sent.connection.tolist()
         is_whole = sent.is_opened & ~np.isin(sent.connection, sorted(self._cut))
-        self._plain_behind.update(zip(connection, plain_behind.tolist(), strict=True))
-        harmless_from = np.where(is_whole, plain_behind, NEVER).tolist()
-        self._harmless_from.update(zip(connection, harmless_from, strict=True))
-        for each, first in zip(connection, harmless_from, strict=True):
-            if first == NEVER:
-                self._plain_from.pop(each, None)
+        self._plain_behind.set(sent.connection, plain_behind)
+        harmless_from = np.where(is_whole, plain_behind, NEVER)
+        self._harmless_from.set(sent.connection, harmless_from)
+        self._plain_from.forget(sent.connection[harmless_from == NEVER])
 
     def _in_stream_order(self, rows: Int64) -> "_SentFrames":
         """What clients sent in these rows, by connection, without the rest of a message that was sent in part before
@@ -202,6 +201,47 @@ class Secrecy:
         has_syn = self._connections.syn_sides(connection) >= 0
         opened: Bool = has_syn & (packet != self._connections.first_packets(connection))
         return opened
+
+
+class _PacketByConnection:
+    """The number of a packet for each connection of which one is known: eight bytes each, however many there are."""
+
+    def __init__(self) -> None:
+        self._behind = Column(np.int64)
+        """The number of the next packet; 0 where none is known."""
+        self._kept: Int64 = np.zeros(0, np.int64)
+        """Of the first `_kept_of` connections those that were not forgotten."""
+        self._kept_of = 0
+
+    def of(self, connection: int) -> int:
+        """The packet of a connection; `NEVER` where none is known."""
+        behind = self._behind.item(connection)
+        return behind - 1 if behind else NEVER
+
+    def are_known(self, connections: Int64) -> Bool:
+        """Of which connections a packet is known, `(n,)`."""
+        known: Bool = self._behind.at(connections) != 0
+        return known
+
+    def set(self, connections: Int64, packets: Int64) -> None:
+        """Remember the packets of connections, each once."""
+        if len(connections):
+            self._behind.grow(int(connections.max()) + 1)
+            self._behind.values[connections] = packets + 1
+
+    def forget(self, connections: Int64) -> None:
+        """Know the packets of connections no longer."""
+        self._behind.values[connections[connections < len(self._behind)]] = 0
+
+    def keep(self, connections: Int64) -> None:
+        """Forget all connections but these, ascending: a checkpoint has only these."""
+        kept = connections[connections < len(self._behind)]
+        values = self._behind.values
+        packets = values[kept]
+        values[self._kept] = values[self._kept_of :] = 0
+        values[kept] = packets
+        self._kept, self._kept_of = kept, len(values)
+        self._behind.keep(kept)
 
 
 class _SentFrames(NamedTuple):

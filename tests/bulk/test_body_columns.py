@@ -75,7 +75,7 @@ def test_messages_come_in_parts_whose_pages_may_be_resident(monkeypatch: pytest.
 
         together, expected = found(rows)
         assert together == len(expected)
-        monkeypatch.setattr("dissector.bulk.body_columns.FAULT", 1 << 10)
+        monkeypatch.setattr("dissector.index.frame_table.FAULT", 1 << 10)
         monkeypatch.setattr("dissector.bulk.body_columns.RESIDENT", 1 << 12)
         parts, by_layout = found(rows)
         assert parts > together

@@ -63,3 +63,14 @@ def test_reads_of_many_count_the_pages_that_they_take(
         before = len(calls)
         read(store)
         assert (len(calls) > before) == is_released
+
+
+def test_a_read_that_releases_pages_is_counted_itself(
+    released: Callable[[], tuple[Store, list[int]]],
+) -> None:
+    store, calls = released()
+    addresses = np.arange(PAGES - 2) * FAULT
+    before = len(calls)
+    for expected in (0, 1, 2):
+        store.pointers(addresses, np.ones(len(addresses), np.int64))
+        assert len(calls) - before == expected

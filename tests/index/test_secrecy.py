@@ -1,10 +1,15 @@
 """What is found of many requests at once, to know that their connections have no secrets."""
 
+import pickle
 from collections.abc import Callable
 from pathlib import Path
 
+import numpy as np
+from hypothesis import given
+from hypothesis import strategies as st
+
 from dissector.capture_session import Capture
-from dissector.index.secrecy import Secrecy
+from dissector.index.secrecy import NEVER, Secrecy, _PacketByConnection
 from dissector.protocol.schema.api_keys import ApiKey
 from tests.cases import cases
 from tests.index.test_indexer import Fed, Sent
@@ -124,3 +129,29 @@ def test_a_connection_begins_without_login_until_it_sends_what_may_be_a_login(tm
     secrecy = read_secrecy(tmp_path, VERSIONS)
     secrecy.retain({1})
     assert begins_without_login(secrecy) == [False, False, False]
+
+
+CONNECTIONS = st.lists(st.integers(0, 30), unique=True, max_size=9).map(sorted)
+
+
+@given(st.lists(st.tuples(CONNECTIONS, CONNECTIONS), max_size=6))
+def test_packets_are_known_of_connections_that_were_kept_and_in_their_copies(
+    steps: list[tuple[list[int], list[int]]],
+) -> None:
+    """Each step keeps some of the connections that are open, and then those and later ones get packets."""
+    packets, known, first, open_ones = _PacketByConnection(), dict[int, int](), 0, list[int]()
+    for number, (met, kept) in enumerate(steps):
+        some = np.array(sorted({*open_ones, *(first + each for each in met)}), np.int64)
+        packets.set(some, some * 0 + number)
+        known |= dict.fromkeys(some.tolist(), number)
+        first += 31
+        open_ones = [each for each in known if each % 31 in kept]
+        packets.keep(np.array(sorted(open_ones), np.int64))
+        known = {each: packet for each, packet in known.items() if each in open_ones}
+        for copy in (packets, pickle.loads(pickle.dumps(packets))):
+            assert [copy.of(each) for each in range(-1, first)] == [known.get(each, NEVER) for each in range(-1, first)]
+            assert copy.are_known(np.arange(first)).tolist() == [each in known for each in range(first)]
+        forgotten = np.array([*sorted(known)[:1], first], np.int64)
+        packets.forget(forgotten)
+        for each in forgotten.tolist():
+            known.pop(each, None)

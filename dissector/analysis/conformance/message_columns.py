@@ -57,7 +57,7 @@ class MessageColumns:
         self.exchange[self.places.request[has_request]] = np.flatnonzero(has_request)
         self.exchange[self.places.response[has_response]] = np.flatnonzero(has_response)
         self.is_request[self.places.request[has_request]] = True
-        self._keys: dict[object, Int32] = {}
+        self._keys: dict[object, Int64] = {}
         self._are_read: dict[str, Bool] = {}
         self._have_trouble: Bool = np.zeros(len(self.rows), np.bool_)
         self._of_apis: dict[frozenset[int], Bool] = {}
@@ -218,7 +218,7 @@ class MessageColumns:
         self._read(RESPONSE)
         return self._have_trouble
 
-    def keys(self, apis: frozenset[str], fields: SideFields) -> Int32:
+    def keys(self, apis: frozenset[str], fields: SideFields) -> Int64:
         """Numbers of the messages of one side, by exchange: those of one number are equal in the fields that are read,
         but for what their tests see. `NO_KEY` for those of other APIs, and for those that columns can't read."""
         wanted = fields.key, apis
@@ -233,7 +233,7 @@ class MessageColumns:
                     fields.is_key, is_request=is_request, outlines=fields.is_outline, in_columns=True
                 )
                 keys[chosen] = numbers(self.rows[chosen], None)
-            self._keys[wanted] = keys
+            self._keys[wanted] = keys.astype(np.min_scalar_type(int(keys.max(initial=NO_KEY))))  # there are many
         return self._keys[wanted]
 
     @cached_property

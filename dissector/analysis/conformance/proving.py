@@ -16,7 +16,7 @@ from dissector.analysis.conformance.declared_fields import SideFields, silencing
 from dissector.analysis.conformance.events import MessageEvent
 from dissector.analysis.conformance.message_columns import NO_KEY, MessageColumns
 from dissector.analysis.conformance.rule import Look, Proof, ProtocolRule, RuleMemory, Verdicts
-from dissector.core.arrays import Bool, Int32, Int64
+from dissector.core.arrays import Bool, Int64
 from dissector.findings.framework.read_fields import REQUEST, RESPONSE, SIDES
 
 _KEY_BITS: Final = 32
@@ -42,6 +42,7 @@ def prove(columns: MessageColumns, rules: Sequence[ProtocolRule], watch: Callabl
     answers = columns.answers([*silencing_reads, *((rule.apis, rule.reads or {}) for _, rule in single)])
     silent, passing = answers[: len(single)], answers[len(single) :]
     looks = [_Look.of(*each, columns, *of_rule) for each, *of_rule in zip(single, silent, passing, strict=True)]
+    del answers, silent, passing  # as large as all looks
     found = _Found(columns, rules)
     for number, rule in enumerate(rules):
         if rule.reads is None:
@@ -97,10 +98,11 @@ class _Look(NamedTuple):
 
     number: int
     is_request: bool
-    exchanges: Int32
-    """Those of which columns can read what it reads, and that pass no test, ascending."""
-    group: Int32
-    """Of each of them, a number: of one number those that are equal in what it reads."""
+    is_equal: Bool
+    """Of which exchanges columns can read what it reads, and that pass no test, `(e,)`."""
+    group: Int64
+    """Of each of them, a number, in the smallest type: of one number those that are equal in what it reads. All rules
+    have theirs at once."""
     first: Int64
     """By number, the first exchange."""
     kept: Int64
@@ -126,13 +128,11 @@ class _Look(NamedTuple):
             is_equal &= of_side != NO_KEY
             keys <<= _KEY_BITS
             keys |= of_side
-        exchanges = np.flatnonzero(is_equal).astype(np.int32)
+        exchanges = np.flatnonzero(is_equal)
         _, first, group = np.unique(keys[exchanges], return_index=True, return_inverse=True)
         kept = np.zeros(len(first), np.int64)
-        return cls(
-            number, is_request, exchanges, group.astype(np.int32), exchanges[first].astype(np.int64), kept,
-            concerned & ~is_equal,
-        )  # fmt: skip
+        smallest = group.astype(np.min_scalar_type(len(first)))
+        return cls(number, is_request, is_equal, smallest, exchanges[first], kept, concerned & ~is_equal)
 
     def proof(self, columns: MessageColumns) -> Proof:
         """What follows from the looks at the first of each number."""
@@ -140,9 +140,9 @@ class _Look(NamedTuple):
         kept = np.zeros(len(columns.exchange), np.int64)
         is_open = np.zeros(len(columns.exchange), np.bool_)
         verdicts = self.kept[self.group]
-        is_broken = verdicts < 0
-        kept[at_side[self.exchanges]] = np.maximum(verdicts, 0)
-        is_open[at_side[self.exchanges[is_broken]]] = True
+        places = at_side[self.is_equal]
+        kept[places] = np.maximum(verdicts, 0)
+        is_open[places[verdicts < 0]] = True
         is_open[at_side[np.flatnonzero(self.is_open)]] = True
         return Proof(is_open, kept)
 

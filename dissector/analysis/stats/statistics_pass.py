@@ -29,7 +29,7 @@ from dissector.core.columns import ValueNumbers, tuples
 from dissector.index.exchange_table import RowKind
 from dissector.index.index_columns import ENTRY, IndexColumns
 
-ROWS_PER_STEP: Final = 1 << 16
+ROWS_PER_STEP: Final = 1 << 14
 """Rows of the index counted in one step."""
 BODIES_PER_STEP: Final = 1 << 14
 """Rows whose bodies are counted together, if someone waits for each step."""
