@@ -16,6 +16,7 @@ from tui.features.export import ExportFeature
 from tui.features.filter import FilterFeature
 from tui.features.findings import FindingsFeature
 from tui.features.follow import FollowFeature
+from tui.features.go_to import GoToFeature
 from tui.features.list_appearance import ListAppearanceFeature
 from tui.features.long_messages import LongMessagesFeature
 from tui.features.marks import MarksFeature
@@ -39,7 +40,8 @@ class MainScreen(CoreScreen):
         CheckFeature, CompareFeature, ExportFeature, DiagramsFeature, MarksFeature, ListAppearanceFeature, SortFeature,
         PanesFeature, FilterFeature, RecordsFeature, ClipboardFeature, ValueActionsFeature, LongMessagesFeature,
         FindingsFeature, RowSearchFeature, SlowExchangesFeature, SearchFeature, FollowFeature, NavigationFeature,
-        ConnectionFeature, IoGraphFeature, CommandsFeature, SavedFiltersFeature, ProfilesFeature, DecodeAsFeature,
+        ConnectionFeature, IoGraphFeature, CommandsFeature, GoToFeature, SavedFiltersFeature, ProfilesFeature,
+        DecodeAsFeature,
     )  # fmt: skip
 
     def __init__(self, capture: Capture) -> None:
