@@ -21,7 +21,7 @@ from typing import Final, NamedTuple
 import numpy as np
 
 from dissector.bulk.body_columns import Messages
-from dissector.bulk.decompressed_sections import OpenedSections
+from dissector.bulk.decompressed_sections import SectionFilter
 from dissector.bulk.field_keys import no_column
 from dissector.capture_session import Capture
 from dissector.core.arrays import Bool, Int64
@@ -196,7 +196,7 @@ class SearchQuery:
         found = np.zeros(len(rows), np.bool_)
         if self.kind is SearchKind.RAW:
             return found
-        opened = OpenedSections(lambda plain: plain is None or self._contains(bytes(plain)))
+        opened = SectionFilter(lambda plain: plain is None or self._contains(bytes(plain)))
         keys = capture.index.numbers(rows).api_key
         for is_request, carriers in zip((True, False), _records_apis(), strict=True):
             places = np.flatnonzero(asked & np.isin(keys, carriers))

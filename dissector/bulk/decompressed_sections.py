@@ -81,7 +81,7 @@ _MEMORY: Final = 16 << 20
 """Bytes of the largest section that is opened here. A larger one may not open."""
 
 
-class OpenedSections:
+class SectionFilter:
     """Which `records` fields have a compressed section of which something holds that only opening it tells."""
 
     def __init__(self, holds: Callable[[memoryview | None], bool]) -> None:

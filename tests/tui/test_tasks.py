@@ -61,7 +61,7 @@ TASKS: Final = (
          lambda screen: screen.pilot.app.clipboard == "request.header.request_api_key"),
     Task("Make a field a column of the list", "java", "enter j j c", "request_api_key"),
     Task("Go to an exchange by its number", "java", "4 2 G", "▸", lambda screen: screen.row == 41),
-    Task("See the slowest exchanges first", "java", "z j enter Z", "Latency▼",
+    Task("See the slowest exchanges first", "java", "z j enter", "Latency▼",
          lambda screen: screen.main.capture.exchange(screen.main.view.number(0)).row.latency_ns
          == max(each.row.latency_ns or 0 for each in screen.main.capture.exchanges())),
     Task("Show times in UTC", "java", "t t t", "UTC time of day"),

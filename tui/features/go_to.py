@@ -27,6 +27,10 @@ class GoToFeature(ScreenFeature[CoreScreen]):
         Binding("left_parenthesis", "same_kind(-1)", "Previous of the kind", key_display="(", show=False,
                 tooltip="Previous exchange with the same finding, or without one, of the same API",
                 id="main.previous_of_kind"),
+        Binding("s", "slow(1)", "Next slow", show=False, id="main.next_slow",
+                tooltip="Next exchange with the finding slow"),
+        Binding("S", "slow(-1)", "Previous slow", show=False, id="main.previous_slow",
+                tooltip="Previous exchange with the finding slow"),
     ]  # fmt: skip
 
     def go_to(self, text: str) -> bool:
@@ -82,6 +86,9 @@ class GoToFeature(ScreenFeature[CoreScreen]):
             self._go_to_matching(f'finding == "{code}"', step, f"exchanges with {code}")
         elif exchange.api_key is not None:
             self._go_to_matching(f"api == {exchange.api_key}", step, f"exchanges of {exchange.row.api}")
+
+    def action_slow(self, step: int) -> None:
+        self._go_to_matching('finding == "slow"', step, "slow exchanges")
 
     def _go_to_matching(self, text: str, step: int, words: str) -> None:
         """Go to the next row along the list that matches a filter. Raises `CommandError` for a wrong filter."""

@@ -20,7 +20,7 @@ from tui.features.go_to import GoToFeature
 from tui.features.list_appearance import ListAppearanceFeature
 from tui.features.long_messages import LongMessagesFeature
 from tui.features.marks import MarksFeature
-from tui.features.navigation import NavigationFeature, SlowExchangesFeature
+from tui.features.navigation import NavigationFeature
 from tui.features.panes import PanesFeature
 from tui.features.row_search import RowSearchFeature
 from tui.features.saved import ProfilesFeature, SavedFiltersFeature
@@ -39,7 +39,7 @@ class MainScreen(CoreScreen):
     FEATURES: ClassVar = (
         CheckFeature, CompareFeature, ExportFeature, DiagramsFeature, MarksFeature, ListAppearanceFeature, SortFeature,
         PanesFeature, FilterFeature, RecordsFeature, ClipboardFeature, ValueActionsFeature, LongMessagesFeature,
-        FindingsFeature, RowSearchFeature, SlowExchangesFeature, SearchFeature, FollowFeature, NavigationFeature,
+        FindingsFeature, RowSearchFeature, SearchFeature, FollowFeature, NavigationFeature,
         ConnectionFeature, IoGraphFeature, CommandsFeature, GoToFeature, SavedFiltersFeature, ProfilesFeature,
         DecodeAsFeature,
     )  # fmt: skip
