@@ -75,9 +75,9 @@ async def test_parts_of_the_encoding_are_hidden_until_they_are_asked_for_or_chos
         assert f"(count) {count.value} (encoded {count.value + 1:,})" in screen.lines()
         assert screen.fields.cursor_node is not None
         assert screen.fields.cursor_node.data is count
-        await screen.press("r", "H")
+        await screen.press("r", "O")
         assert "(tagged fields) 0" in screen.lines()
-        await screen.press("H")
+        await screen.press("O")
         assert "(tagged fields) 0" not in screen.lines()
 
 

@@ -78,7 +78,7 @@ class PanesFeature(ScreenFeature[CoreScreen]):
                 tooltip="Widen the bytes pane", id="main.more_bytes"),
         Binding("greater_than_sign", "bytes_room(-1)", "Less bytes", key_display=">", show=False,
                 tooltip="Narrow the bytes pane", id="main.less_bytes"),
-        Binding("H", "encoding", "Encoding", show=False, id="main.encoding",
+        Binding("O", "encoding", "Encoding", show=False, id="main.encoding",
                 tooltip="Show or hide counts, sizes and empty tagged fields, as they are on the wire"),
     ]  # fmt: skip
 
