@@ -1,7 +1,7 @@
 """The command line of the main screen: what can be typed behind the colon, without a screen.
 
-A number goes to a row, a word runs a command, what follows it is the command's argument. Words are those of the keys'
-ids (`[keys]` of `config.toml` has the same), and the palette runs the same actions.
+A number or a time goes to a row, a word runs a command, what follows it is the command's argument. Words are those of
+the keys' ids (`[keys]` of `config.toml` has the same), and the palette runs the same actions.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -64,7 +64,7 @@ def completions(commands: Sequence[LineCommand], text: str, cursor: int) -> list
     """Return what may be at the cursor: commands, or what a command takes."""
     name, space, _ = text[:cursor].partition(" ")
     if not space:
-        if name.isdecimal():
+        if not name[:1].isalpha():  # a place
             return []
         offered = of_names(lambda: ((each.name, _described(each)) for each in commands))(name, cursor)
         return [each._replace(text=each.text + (" " if _takes(commands, each.text) else "")) for each in offered]
@@ -89,15 +89,13 @@ def _command(commands: Sequence[LineCommand], name: str) -> LineCommand | None:
     return next((each for each in commands if each.name == name), None)
 
 
-def run_line(commands: Sequence[LineCommand], text: str, go_to: Callable[[int], object]) -> None:
-    """Run what was typed; `go_to` gets the number of a row, from 1. Raises `CommandError`."""
+def run_line(commands: Sequence[LineCommand], text: str, go_to: Callable[[str], bool]) -> None:
+    """Run what was typed; `go_to` goes to a place, if it is one, and says so. Raises `CommandError`."""
     typed = text.strip()
     name, _, argument = typed.partition(" ")
     if not typed:
         return
-    digits = typed.replace(",", "")
-    if digits.isascii() and digits.isdecimal():
-        go_to(int(digits[:18]))
+    if go_to(typed):
         return
     beginning = [each for each in commands if each.name.startswith(name)]
     command = _command(commands, name) or (beginning[0] if len(beginning) == 1 else None)

@@ -14,7 +14,7 @@ from dissector.core.arrays import Bool, Int64
 from dissector.core.text import clean, counted, seconds
 from dissector.exchange.model import Exchange
 from dissector.protocol.tree import Node
-from tui.labels import value_text
+from tui.labels import value_words
 
 LONGEST_VALUE: Final = 200
 """Characters of a value."""
@@ -136,6 +136,6 @@ def _field(node: Node, depth: int) -> str:
 
 
 def _leaf(node: Node) -> str:
-    value = value_text(node, LONGEST_VALUE)
-    note = (f" ({clean(node.note)})" if value else f" {clean(node.note)}") if node.note else ""
+    value, meaning = value_words(node, LONGEST_VALUE)
+    note = (f" ({meaning})" if value else f" {meaning}") if meaning else ""
     return f"{clean(node.name)}{': ' + value if value else ''}{note}"

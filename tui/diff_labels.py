@@ -14,7 +14,7 @@ from dissector.analysis.diff.formatting import name_sides
 from dissector.analysis.diff.report import entry_block, entry_explanation, entry_name, entry_reason
 from dissector.core.text import clean, counted
 from tui.diff_model import SIDES, DiffModel, FieldLine, row_of
-from tui.labels import value_text
+from tui.labels import value_words
 
 Cell = tuple[str, str]
 SIGNS: Final = {
@@ -227,7 +227,7 @@ def line_value(model: DiffModel, side: int, line: FieldLine) -> str:
     where = line.where[side]
     if node is None or node.children or (where and node.name != where[-1]):
         return clean(line.values[side])
-    return value_text(node) + (f" {clean(node.note)}" if node.note else "")
+    return " ".join(filter(None, value_words(node)))
 
 
 def line_why(line: FieldLine) -> str:

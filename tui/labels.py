@@ -56,6 +56,12 @@ def value_text(node: Node, longest: int = LONGEST_VALUE) -> str:
     return clean(str(value))
 
 
+def value_words(node: Node, longest: int = LONGEST_VALUE) -> tuple[str, str]:
+    """Return what is read of a field first, and what explains it: a value and its meaning, or a text and its bytes."""
+    value, note = value_text(node, longest), clean(node.note)
+    return (note, value) if node.is_text else (value, note)
+
+
 def value_color(node: Node) -> str:
     """Return the color of a value, by its type: one of the theme, or dim for what says that there is nothing."""
     if node.type == UNPARSED:
@@ -74,11 +80,13 @@ def field_label(node: Node, inks: Inks | None = None) -> Text:
 
     own = node.name.startswith(("(", "["))
     label = Text(clean(node.name), ink("dim") if own else ink("", "bold") if node.children else "")
-    words = value_text(node)
+    words, meaning = value_words(node)
     if words and not (node.children and node.type == UNPARSED):
         label.append(" ").append(words, ink(value_color(node)))
-    if node.note:
-        note = f" ({clean(node.note)})" if words else f" {clean(node.note)}"
+    elif node.children and node.children[0].name == "(count)" and node.children[0].value is not None:
+        label.append(f" [{node.children[0].value}]", ink("dim"))
+    if meaning:
+        note = f" ({meaning})" if words else f" {meaning}"
         label.append(note, ink("warning", "italic") if node.advice else ink("", "italic"))
     for finding in node.findings:
         color = {Severity.ERROR: "error", Severity.WARNING: "warning"}.get(finding.severity, "dim")
@@ -105,8 +113,9 @@ def inspector_text(node: Node | None, message: ExchangeMessage | None, side: str
         return _record_text(node)
     name = f"{side}, size prefix" if is_size_prefix(node) else path_words(side, node)
     text = Text().append(clean(name), "bold")
-    meaning = [words for words in (value_text(node), node.note) if words and not node.children]
-    words = [clean(" = ".join(meaning)), node.type, node.advice]
+    meaning = [words for words in value_words(node) if words and not node.children]
+    sign = " · " if node.is_encoding else " = "
+    words = [clean(sign.join(meaning)), node.type, node.advice]
     more = [f"element {''.join(_ELEMENTS.findall(node.path))}"] if _ELEMENTS.search(node.path) else []
     more += _schema_words(node.schema, node) if node.schema is not None else []
     more.append(place_words(node.start, node.end))

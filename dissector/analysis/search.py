@@ -1,16 +1,18 @@
 """Search for text, bytes or a field: in one message, and in the next rows.
 
-Text is searched in strings, bytes and records, in field names and in the names of enum values; ignoring case, unless it
-has a capital letter. Bytes are hex. A field is a name, or a path such as ``topics.name``.
+Text is searched in what people read: in strings, bytes and records, decompressed, in field names and in what values
+mean (names of enum values, of topics by id); a number of 128 or more is a value, too. Case is ignored, unless the text
+has a capital letter. Raw text is searched in the bytes of frames as they are, compressed sections included. Hex bytes
+are searched in frames and in decompressed sections. A field is a name, or a path such as ``topics.name``.
 
-A row is decoded only if its bytes contain the text or, for a name, if its API may have it. So the content of compressed
-batches is found in messages that are decoded anyway, and in others only if the query opens records.
+A row is decoded only if its bytes, or those of its compressed sections, contain what is searched or, for a name, if its
+API may have it.
 
 Invariant: masked secrets are not found; only what a user may see of a row matches.
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import cache
@@ -18,18 +20,25 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
+from dissector.bulk.body_columns import Messages
+from dissector.bulk.decompressed_sections import SectionFilter
+from dissector.bulk.field_keys import no_column
 from dissector.capture_session import Capture
-from dissector.core.arrays import Int64
+from dissector.core.arrays import Bool, Int64
 from dissector.exchange.model import Exchange, ExchangeMessage
+from dissector.protocol.codec.program import ColumnPlan
 from dissector.protocol.embedded.topics import RECORDS_FIELDS
+from dissector.protocol.kernel.shredding import Shredded
 from dissector.protocol.schema.enums import enums, members
 from dissector.protocol.schema.loader import apis, message
 from dissector.protocol.schema.model import Field
-from dissector.protocol.tree import Node
+from dissector.protocol.tree import UNPARSED, CompressedSpan, Node
+from dissector.protocol.wire import uuid_bytes, uvarint_bytes, varlong_bytes
 
 MAX_HITS: Final = 10_000
 """Hits per message at most."""
 SIDES: Final = ("request", "response")
+_RECORDS: Final = "records"
 
 
 class SearchError(ValueError):
@@ -42,6 +51,13 @@ class SearchKind(StrEnum):
     TEXT = "text"
     HEX = "hex"
     FIELD = "field"
+    RAW = "raw text"
+
+
+_SEARCHED: Final = {
+    SearchKind.TEXT: "decoded values", SearchKind.RAW: "raw bytes", SearchKind.HEX: "raw and decompressed bytes",
+    SearchKind.FIELD: "field names",
+}  # fmt: skip
 
 
 class SearchHit(NamedTuple):
@@ -62,32 +78,45 @@ class SearchQuery:
     data: bytes
     """As bytes; empty for a field."""
     any_case: bool
-    opens_records: bool
-    """Whether all compressed records are searched."""
+
+    @property
+    def searched(self) -> str:
+        """What is searched, in words."""
+        return _SEARCHED[self.kind]
 
     def hits(self, message: ExchangeMessage) -> list[SearchHit]:
         """Return the matches in a message, in the order of the tree."""
-        found = self._fields(message.tree) if self.kind is not SearchKind.HEX else {}
         order = {node: place for place, node in enumerate(message.tree.walk())}
+        found = self._fields(order) if self.kind in (SearchKind.TEXT, SearchKind.FIELD) else {}
         hits = [(order[node], SearchHit(node.path, node.source, node.start, node.end)) for node in found.values()]
-        starts = {source.number: list(self._starts(source.data)) for source in message.sources}
+        sources = message.sources[:1] if self.kind is SearchKind.RAW else message.sources
+        starts = {source.number: list(self._starts(source.data)) for source in sources}
         leaves = message.tree.leaves() if any(starts.values()) else {}
-        for source in message.sources:
+        packed = [each.compressed for each in message.sources if each.compressed is not None]
+        for source in sources:
             for node, start in _leaves_at(leaves.get(source.number, []), starts[source.number]):
-                hits.append((order[node], SearchHit(node.path, source.number, start, start + len(self.data))))
-        return [hit for _, hit in sorted(hits)[:MAX_HITS]]
+                end = start + len(self.data)
+                if self.kind is not SearchKind.TEXT or _is_read_as_text(node, end, packed):
+                    hits.append((order[node], SearchHit(node.path, source.number, start, end)))
+        return [hit for _, hit in sorted(set(hits))[:MAX_HITS]]
 
-    def _fields(self, tree: Node) -> dict[str, Node]:
-        """Return the fields whose name, or whose value's name, matches."""
+    def _fields(self, nodes: Iterable[Node]) -> dict[str, Node]:
+        """Return the fields whose name, whose value or its meaning matches."""
         by_path = self.kind is SearchKind.FIELD and ("." in self.text or "[" in self.text)
+        number = _number(self.text) if self.kind is SearchKind.TEXT else None
         found = {}
-        for node in tree.walk():
+        for node in nodes:
             if by_path:
                 paths = (node.path, re.sub(r"\[\d+\]", "", node.path))
                 has = any(self._is_in(path) for path in paths) and not node.name.startswith(("(", "["))
             else:
                 has = self._is_in(node.name) or (
-                    self.kind is SearchKind.TEXT and bool(node.note) and self._is_in(node.note)
+                    self.kind is SearchKind.TEXT
+                    and (
+                        (bool(node.note) and node.note[0] != '"' and self._is_in(node.note))
+                        or (number is not None and node.value == number and not node.name.startswith("("))
+                        or (node.type == "UUID" and node.value == self.text)
+                    )
                 )
             if has and node.path:
                 found[node.path] = node
@@ -131,27 +160,77 @@ class SearchQuery:
         if not self.data:
             yield from rows[may].tolist()
             return
-        for number, wanted, frames in zip(
-            rows.tolist(), (may & (keys >= 0)).tolist(), capture.frames.raw_bytes(rows), strict=True
+        wanted = may & (keys >= 0)
+        wanted |= self._are_compressed(capture, rows, ~wanted)
+        needles = [self.data, *self._values(capture)]
+        for number, is_wanted, frames in zip(
+            rows.tolist(), wanted.tolist(), capture.frames.raw_bytes(rows), strict=True
         ):
-            if wanted or any(self.data in (frame.lower() if self.any_case else frame) for frame in frames):
+            if is_wanted or any(self._has_any(frame, needles) for frame in frames):
                 yield number
+
+    def _has_any(self, frame: bytes, needles: list[bytes]) -> bool:
+        return self._contains(frame) or any(needle in frame for needle in needles[1:])
+
+    def _contains(self, data: bytes) -> bool:
+        return self.data in (data.lower() if self.any_case else data)
+
+    def _values(self, capture: Capture) -> Iterator[bytes]:
+        """Yield the bytes of values that are read as the text."""
+        if self.kind is not SearchKind.TEXT:
+            return
+        number = _number(self.text)
+        if number is not None:
+            sizes = [size for size in (2, 4, 8) if number < 1 << 8 * size]
+            yield from (number.to_bytes(size, "big") for size in sizes)
+            yield varlong_bytes(number)
+            if number < 1 << 32:
+                yield uvarint_bytes(number)
+        for topic_id, name in capture.messages.topic_names.items():
+            if self._is_in(name) or topic_id == self.text:
+                yield uuid_bytes(topic_id)
+
+    def _are_compressed(self, capture: Capture, rows: Int64, asked: Bool) -> Bool:
+        """Which of the rows that are asked for have compressed records that contain it, or may; a row that the kernel
+        does not read may."""
+        found = np.zeros(len(rows), np.bool_)
+        if self.kind is SearchKind.RAW:
+            return found
+        opened = SectionFilter(lambda plain: plain is None or self._contains(bytes(plain)))
+        keys = capture.index.numbers(rows).api_key
+        for is_request, carriers in zip((True, False), _records_apis(), strict=True):
+            places = np.flatnonzero(asked & np.isin(keys, carriers))
+            places = places[np.argsort(rows[places])]  # a list can be sorted by anything
+            having = np.zeros(len(places), np.bool_)
+
+            def visit(messages: Messages, part: Shredded, having: Bool = having) -> None:
+                for number, column in messages.program.values:
+                    if column.type == _RECORDS:
+                        fields = part.column(number)
+                        some = fields.values > 0
+                        of = part.first + fields.rows[some].astype(np.int64)
+                        at = messages.frames.addresses[of] + fields.positions[some].astype(np.uint64)
+                        having[messages.at[of[opened.of(at, fields.values[some])]]] = True
+
+            numbers = capture.messages.field_keys(no_column, _has_records, is_request=is_request)
+            having |= numbers(rows[places], visit) == 0
+            found[places] = having
+        return found
 
     def _apis(self) -> frozenset[int]:
         """Return the APIs whose messages may match independent of their bytes."""
-        keys = _records_apis() if self.opens_records else frozenset[int]()
-        if self.kind is SearchKind.HEX:
-            return keys
+        if self.kind in (SearchKind.HEX, SearchKind.RAW):
+            return frozenset()
         name = self.text.rpartition(".")[2].partition("[")[0].lower()
         if self.kind is SearchKind.TEXT and name in _number_words():
             return frozenset(each.key for each in apis())
         by_name = frozenset(key for key, names in _names().items() if name in names)
         if self.kind is SearchKind.FIELD and not by_name:  # a field inside of bytes or records
             return frozenset(each.key for each in apis())
-        return keys | by_name
+        return by_name
 
 
-def search_query(text: str, kind: SearchKind, *, opens_records: bool = False) -> SearchQuery:
+def search_query(text: str, kind: SearchKind) -> SearchQuery:
     """Build a query. Raises `SearchError` for empty text and for invalid hex."""
     if not text:
         raise SearchError("nothing to search for")
@@ -159,10 +238,10 @@ def search_query(text: str, kind: SearchKind, *, opens_records: bool = False) ->
         digits = re.sub(r"[\s:]|0x", "", text)
         if not re.fullmatch(r"(?:[0-9a-fA-F]{2})+", digits):
             raise SearchError(f"invalid hex: {text!r}: two digits per byte, such as 00 2a")
-        return SearchQuery(kind, text, bytes.fromhex(digits), False, opens_records)
+        return SearchQuery(kind, text, bytes.fromhex(digits), any_case=False)
     any_case = text == text.lower()
-    data = text.encode("utf-8", "surrogateescape") if kind is SearchKind.TEXT else b""
-    return SearchQuery(kind, text, data, any_case, opens_records)
+    data = text.encode("utf-8", "surrogateescape") if kind is not SearchKind.FIELD else b""
+    return SearchQuery(kind, text, data, any_case)
 
 
 def _leaves_at(leaves: list[Node], starts: list[int]) -> Iterator[tuple[Node, int]]:
@@ -178,10 +257,33 @@ def _leaves_at(leaves: list[Node], starts: list[int]) -> Iterator[tuple[Node, in
             return
 
 
+def _is_read_as_text(leaf: Node, end: int, packed: list[CompressedSpan]) -> bool:
+    """Whether bytes of a leaf up to `end` are read as text: not if they are compressed, or numbers by accident."""
+    is_text = any(kind in leaf.type for kind in ("STRING", "BYTES", UNPARSED))
+    is_packed = leaf.name == "(compressed)" or any(
+        leaf.source == each.source and leaf.start < each.end and each.start < leaf.end for each in packed
+    )
+    return is_text and end <= leaf.end and not is_packed
+
+
+def _number(text: str) -> int | None:
+    """The number that a text is, if it is one that takes two bytes or more wherever it is."""
+    if not text.isascii() or not text.isdecimal() or not 1 <= len(text) <= 19:
+        return None
+    number = int(text)
+    return number if 1 << 7 <= number < 1 << 63 else None
+
+
+def _has_records(_api_key: int, column: ColumnPlan) -> bool:
+    return column.type == _RECORDS
+
+
 @cache
-def _records_apis() -> frozenset[int]:
-    """Return the APIs whose messages have records."""
-    return frozenset(each.key for each in apis() if {each.request, each.response} & RECORDS_FIELDS.keys())
+def _records_apis() -> tuple[Int64, Int64]:
+    """Return the APIs whose requests have records, and those whose responses have."""
+    requests = [each.key for each in apis() if each.request in RECORDS_FIELDS]
+    responses = [each.key for each in apis() if each.response in RECORDS_FIELDS]
+    return np.array(requests, np.int64), np.array(responses, np.int64)
 
 
 @cache

@@ -43,7 +43,7 @@ class Fault:
         self.disarm()
 
     def arm(self) -> None:
-        """Ask the rule again from now on. Its triggers count anew: after `first 1` it fires once more. Raises
+        """Ask the rule again from now on. Its triggers count from 0 again: after `first 1` it fires once more. Raises
         `RuntimeError` if the proxy has ended."""
         self._arm(armed=True)
 

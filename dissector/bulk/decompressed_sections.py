@@ -1,9 +1,10 @@
-"""Compressed sections of many messages: decompressed in one memory, which is used again and again, or found not to
-open.
+"""Compressed sections of many messages: decompressed in one memory, which is used again and again, or opened to see
+what holds of them.
 
 Invariant: the sections of a message are what a `DecompressionBudget` of its own allows, or are left out.
 """
 
+from collections.abc import Callable
 from typing import Final
 
 import numpy as np
@@ -80,16 +81,17 @@ _MEMORY: Final = 16 << 20
 """Bytes of the largest section that is opened here. A larger one may not open."""
 
 
-class UnopenedSections:
-    """Which `records` fields have a compressed section that does not open: such a row has a finding where it is masked,
-    and nothing but opening the section tells. A field with message sets, which are seldom compressed today, may have
-    one."""
+class SectionFilter:
+    """Which `records` fields have a compressed section of which something holds that only opening it tells."""
 
-    def __init__(self) -> None:
+    def __init__(self, holds: Callable[[memoryview | None], bool]) -> None:
+        """`holds` gets the decompressed bytes of a section, valid for now; None if it does not open."""
+        self._holds = holds
         self._memory: UInt8 = np.empty(0, np.uint8)
 
     def of(self, addresses: UInt64, sizes: Int64) -> Bool:
-        """Return which of the fields at these addresses, each with so many bytes, may have one, `(n,)`."""
+        """Return which of the fields at these addresses, each with so many bytes, may have one, `(n,)`: also those with
+        message sets, which are seldom compressed today and not opened here."""
         magics = [section_view(at + MAGIC_AT, 1)[0] for at in addresses[sizes > MAGIC_AT].tolist()]
         found = np.zeros(len(addresses), np.bool_)
         found[sizes > MAGIC_AT] = np.array(magics, np.uint8) < 2
@@ -100,5 +102,5 @@ class UnopenedSections:
         for field, codec, address, size in places:
             if not found[field]:
                 plain = frame_budget().decompressed_into(codec, section_view(address, size), self._memory)
-                found[field] = plain is None
+                found[field] = self._holds(self._memory[:plain].data if plain is not None else None)
         return found

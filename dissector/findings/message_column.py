@@ -20,7 +20,7 @@ from typing import Final
 import numpy as np
 
 from dissector.bulk.body_columns import BodyColumns, Messages
-from dissector.bulk.decompressed_sections import UnopenedSections
+from dissector.bulk.decompressed_sections import SectionFilter
 from dissector.bulk.field_keys import FieldKeys, no_column
 from dissector.core.arrays import Int64
 from dissector.core.columns import Column, ValueNumbers
@@ -58,7 +58,7 @@ class MessageFindingColumn:
         bodies = BodyColumns(index, store, show_secrets=decoder.shows_secrets)
         self._requests = FieldKeys(bodies, no_column, values=_has_records, is_request=True)
         self._responses = FieldKeys(bodies, _is_error, values=_has_records, is_request=False)
-        self._unopened = None if decoder.shows_secrets else UnopenedSections()
+        self._unopened = None if decoder.shows_secrets else SectionFilter(lambda plain: plain is None)
         self._pairs: dict[int, int] = {}
         """Number of the summary, by the numbers of the request and the response."""
         self._numbers = Column(np.uint16)

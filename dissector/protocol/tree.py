@@ -23,6 +23,8 @@ UNPARSED = "UNPARSED"
 WHOLE: Final = "WHOLE"
 """The type of a node that has the values of all below it, in trees that are made for the values alone."""
 
+_ENCODING: Final = frozenset({"(count)", "(size)", "(length)", "(present)", "(tag)"})
+
 MOST_SHOWN: Final = 200
 """Fields of a tree that a notebook shows."""
 
@@ -107,6 +109,17 @@ class Node:
     def size(self) -> int:
         """Bytes in its source, length prefixes included."""
         return self.end - self.start
+
+    @property
+    def is_text(self) -> bool:
+        """Whether it is bytes that are read as text: its note is the text, in quotation marks."""
+        return isinstance(self.value, bytes) and self.note.startswith('"')
+
+    @property
+    def is_encoding(self) -> bool:
+        """Whether it is a part of the encoding that says nothing which its field does not: a count, a size, no tagged
+        fields."""
+        return self.name in _ENCODING or (self.name == "(tagged fields)" and self.value == 0)
 
     def walk(self) -> Iterator["Node"]:
         """Yield this node and all below it, depth first, in wire order."""

@@ -25,7 +25,7 @@ class ProxyControls:
         return int(self._recording.ask(commands.ADD_FAULT, rule=str(read), name=name)["number"])
 
     def arm(self, number: int, *, armed: bool) -> None:
-        """Arm a rule, or disarm it. One that is armed again counts its triggers anew."""
+        """Arm a rule, or disarm it. One that is armed again counts its triggers from 0."""
         self._recording.ask(commands.ARM, number=number, armed=armed)
 
     def fault_counts(self) -> list[FaultCount]:

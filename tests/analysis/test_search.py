@@ -1,6 +1,7 @@
 """A search finds the same as decoding every row does, without decoding them."""
 
 from collections.abc import Iterator
+from hashlib import sha256
 from pathlib import Path
 
 import numpy as np
@@ -18,7 +19,9 @@ from dissector.protocol.records.batch import Record
 from dissector.protocol.schema.api_keys import ApiKey
 from dissector.protocol.tree import Node
 from tests.conftest import PCAPS
+from tests.frames import response
 from tests.protocol.records.test_batch import batch
+from tests.traffic import Turn, capture_of, conversation
 
 
 def rows_with(capture: Capture, query: SearchQuery) -> list[int]:
@@ -39,26 +42,72 @@ def rows_with(capture: Capture, query: SearchQuery) -> list[int]:
 )  # fmt: skip
 def test_found_rows_are_those_with_hits(text: str, kind: SearchKind) -> None:
     with Capture([str(PCAPS / "java.pcapng")]) as capture:
-        query = search_query(text, kind, opens_records=True)
+        query = search_query(text, kind)
         wanted = [
             exchange.row.number - 1
             for exchange in capture.exchanges()
             if any(hits for _, hits in query.hits_of(exchange))
         ]
-        plain = rows_with(capture, search_query(text, kind))
-        assert set(plain) <= set(wanted)
         assert rows_with(capture, query) == wanted
         assert bool(wanted) == (text != "nothing like it")
 
 
-def test_compressed_records_are_opened_on_request() -> None:
+def searched(folder: Path, text: str, kind: SearchKind = SearchKind.TEXT) -> list[tuple[int, str]]:
+    """Rows and paths with hits among Produce requests, one for each codec, none of which has a literal `needle`."""
+    values = [b"".join(sha256(b"%d" % n).digest() for n in range(40)).hex().encode() + b" a needle 4711", b"second"]
+    frames: list[Turn] = []
+    for codec in range(5):
+        records = batch([Record(100 + n, 5_000, None, value, []) for n, value in enumerate(values)], codec)
+        topic = {"name": "hay", "partition_data": [{"index": 0, "records": records}]}
+        body = {"acks": -1, "timeout_ms": 30_000, "topic_data": [topic]}
+        frames += [
+            Turn(True, encode_request("Produce", 7, body, correlation_id=codec)),
+            Turn(False, response(codec, bytes(8))),
+        ]
+    path = capture_of(folder, conversation(frames))
+    with Capture([path]) as capture:
+        for _ in capture.read():
+            pass
+        query = search_query(text, kind)
+        rows = rows_with(capture, query)
+        wanted = [at for at in range(len(capture)) if any(hits for _, hits in query.hits_of(capture.exchange(at)))]
+        assert rows == wanted
+        hits = [(at, hit) for at in rows for _, some in query.hits_of(capture.exchange(at)) for hit in some]
+        return [(at, hit.path) for at, hit in hits]
+
+
+def test_text_of_compressed_records_is_found_and_nothing_in_compressed_bytes(tmp_path: Path) -> None:
+    found = searched(tmp_path, "a needle")
+    assert [row for row, _ in found] == [0, 1, 2, 3, 4]
+    assert all(path.endswith("records[0].value") for _, path in found)
+    raw = searched(tmp_path, "a needle", SearchKind.RAW)
+    assert 0 in {row for row, _ in raw}
+    assert {row for row, _ in raw} < {0, 1, 2, 3, 4}  # a codec left no literal of it
+    assert {path.rpartition(".")[2] for row, path in raw if row} <= {"(compressed)"}
+    assert [row for row, _ in searched(tmp_path, b"a needle".hex(), SearchKind.HEX) if row == 4] == [4]
+
+
+def test_a_number_is_found_as_a_value_and_inside_text_only(tmp_path: Path) -> None:
+    assert {path.rpartition(".")[2] for _, path in searched(tmp_path, "30000")} == {"timeout_ms"}
+    assert {path.rpartition(".")[2] for _, path in searched(tmp_path, "4711")} == {"value"}
+    assert not searched(tmp_path, "3000")
+
+
+def test_text_is_not_found_in_numbers(tmp_path: Path) -> None:
+    assert (30_000).to_bytes(2, "big") == b"u0"
+    assert not searched(tmp_path, "u0")
+    assert searched(tmp_path, "u0", SearchKind.RAW)
+
+
+def test_a_topic_is_found_by_its_name_where_only_its_id_is_on_the_wire() -> None:
     with Capture([str(PCAPS / "java.pcapng")]) as capture:
         for _ in capture.read():
             pass
-        closed, opened = (
-            rows_with(capture, search_query("teapot", SearchKind.TEXT, opens_records=o)) for o in (False, True)
-        )
-        assert set(closed) < set(opened)
+        rows = rows_with(capture, search_query("java-orders", SearchKind.TEXT))
+        by_id = "api == Produce && version >= 13 && topic == 'java-orders'"
+        produced = [exchange.row.number - 1 for exchange in capture.exchanges(by_id)]
+        assert produced
+        assert set(produced) <= set(rows)
 
 
 def test_a_hit_has_the_offsets_of_its_bytes(bundled: Path) -> None:

@@ -106,15 +106,15 @@ def command(name: str, argument: str = "", *, needs: bool = False) -> tuple[Line
 def test_mistakes_are_one_plain_line(text: str, words: str) -> None:
     commands = [command("column", "NAME", needs=True)[0], command("other")[0]]
     with pytest.raises(CommandError) as caught:
-        run_line(commands, text, lambda _: None)
+        run_line(commands, text, lambda _: False)
     assert str(caught.value).startswith(words)
     assert str(caught.value).isprintable()
 
 
 def test_a_beginning_that_one_command_has_is_enough() -> None:
     column, ran = command("column", "NAME", needs=True)
-    run_line([column, command("other")[0]], " col  Conn ", lambda _: None)
-    run_line([column], "   ", lambda _: None)
+    run_line([column, command("other")[0]], " col  Conn ", lambda _: False)
+    run_line([column], "   ", lambda _: False)
     assert ran == ["Conn"]
 
 

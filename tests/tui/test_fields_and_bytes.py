@@ -4,12 +4,17 @@ from pathlib import Path
 
 import pytest
 
+from dissector import encode_request
 from dissector.capture_session import Capture
+from dissector.protocol.records.batch import Record
 from tests.conftest import some_bundled
+from tests.frames import response
+from tests.protocol.records.test_batch import batch
 from tests.traffic import Turn, capture_of, conversation, request
 from tests.tui.main_driver import JAVA, opened
 from tests.tui.shared_screens import SharedScreens
 from tui.exchange_model import ExchangeModel
+from tui.labels import field_label
 from tui.widgets.bytes_pane import BytesPane
 
 
@@ -51,6 +56,40 @@ async def test_another_message_keeps_the_field_selected_or_the_nearest_above_it(
         screen.list.focus()
         await screen.press("j")
         assert (screen.path, screen.fields.cursor_node) == ("", None)
+
+
+async def test_parts_of_the_encoding_are_hidden_until_they_are_asked_for_or_chosen(shared: SharedScreens) -> None:
+    async with shared.opened(JAVA) as screen:
+        await screen.press("r")
+        assert "(tagged fields) 0" not in screen.lines()
+        assert "api_keys [" in screen.lines()
+        count = screen.main.model.traced.message.tree.find("body.api_keys.(count)")
+        assert count is not None
+        array = screen.main.model.traced.message.tree.find("body.api_keys")
+        assert array is not None
+        assert count.value == sum(child.name.startswith("[") for child in array.children)
+        assert count.note == f"encoded {count.value + 1:,}"
+        screen.main.choose_field(count)
+        screen.main.field_tree.reveal(count)
+        await screen.settle()
+        assert f"(count) {count.value} (encoded {count.value + 1:,})" in screen.lines()
+        assert screen.fields.cursor_node is not None
+        assert screen.fields.cursor_node.data is count
+        await screen.press("r", "O")
+        assert "(tagged fields) 0" in screen.lines()
+        await screen.press("O")
+        assert "(tagged fields) 0" not in screen.lines()
+
+
+async def test_text_stands_before_its_bytes_with_emoji_and_line_breaks_too(tmp_path: Path) -> None:
+    value = "👩‍🚀 {\n 1}".encode()
+    data = {
+        "topic_data": [{"name": "a", "partition_data": [{"records": batch([Record(100, 5_000, b"k", value, [])])}]}]
+    }
+    turns = [Turn(True, encode_request("Produce", 3, data)), Turn(False, response(0))]
+    async with opened(capture_of(tmp_path, conversation(turns)), size=(120, 40)) as screen:
+        node = next(n for n in screen.main.model.traced.message.tree.walk() if n.path.endswith("records[0].value"))
+        assert field_label(node).plain.startswith('value "👩\\u{200d}🚀 {␊ 1}" (f0 9f 91 a9')
 
 
 @some_bundled

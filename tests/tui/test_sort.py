@@ -80,13 +80,12 @@ async def test_a_letter_goes_to_the_next_column_that_begins_with_it(shared: Shar
         assert names[:4] == ["Latency", "Conn", "Corr", "Kind"]
         assert names[4] != names[5] == "Kind"
         await screen.press("home", "l", "enter")
-        assert "Latency▲" in screen.list.render_line(0).text
+        assert "Latency▼" in screen.list.render_line(0).text
 
 
 async def test_z_offers_the_columns_and_sorts_by_the_chosen_one(shared: SharedScreens) -> None:
     async with shared.opened(JAVA) as screen:
         await screen.press("j", "j")
-        row = screen.list.number
         await screen.pilot.press("z")
         await screen.pilot.pause()
         assert isinstance(screen.pilot.app.screen, Menu)
@@ -95,12 +94,13 @@ async def test_z_offers_the_columns_and_sorts_by_the_chosen_one(shared: SharedSc
         names = cells_of(screen, "API")
         assert names == sorted(names)
         assert "API▲" in screen.list.render_line(0).text
-        assert screen.list.number == row
+        assert screen.list.cursor == 0
+        await screen.press("j", "j")
         await screen.press("Z")
         names = cells_of(screen, "API")
         assert names == sorted(names, reverse=True)
         assert "API▼" in screen.list.render_line(0).text
-        assert screen.list.number == row
+        assert screen.list.cursor == 0
 
 
 @pytest.mark.exhaustive
@@ -126,5 +126,13 @@ async def test_clicks_on_a_heading_sort_reverse_and_restore_the_order(shared: Sh
         await _click_head(screen, "v")
         await screen.press("g")
         assert [screen.main.view.number(n) for n in range(len(capture))] == list(range(len(capture)))
+        await screen.press("G")
+        await _click_head(screen, "Out")
+        sizes = [size for e in capture.exchanges() if (size := e.row.request_size) is not None]
+        assert capture.exchange(screen.main.view.number(0)).row.request_size == max(sizes)
+        assert screen.list.cursor == 0
+        await _click_head(screen, "Out")
+        assert capture.exchange(screen.main.view.number(0)).row.request_size == min(sizes)
+        await _click_head(screen, "Out")
         await _click_head(screen, "Info")
         assert screen.main.appearance.sorting is None

@@ -1,4 +1,4 @@
-"""The command line: the colon, then a row's number, a command that a feature declares, or a key's by its id."""
+"""The command line: the colon, then a place to go to, a command that a feature declares, or a key's by its id."""
 
 from collections.abc import Callable, Iterator
 from functools import partial
@@ -9,10 +9,11 @@ from textual.binding import Binding
 from dissector.core.text import clean
 from tui.command_line import CommandError, LineCommand, completions, of_names, run_line
 from tui.feature import GO, ScreenFeature
+from tui.features.go_to import GoToFeature
 from tui.screens.command_dialog import CommandDialog
 from tui.screens.core_screen import CoreScreen
 
-FIRST: Final = ("filter", "write", "w", "column", "sort", "theme", "diff", "goto", "q")
+FIRST: Final = ("filter", "write", "w", "column", "sort", "goto", "next", "finding", "packet", "theme", "diff", "q")
 """Commands in the order in which they are offered, before all others."""
 
 
@@ -23,7 +24,7 @@ class CommandsFeature(ScreenFeature[CoreScreen]):
 
     BINDINGS: ClassVar[list[Binding]] = [
         Binding("colon", "command", "Command", key_display=":", show=False, id="main.command",
-                tooltip="Type a row's number or a command, with completion"),
+                tooltip="Go to a row's number or a time, or run a command"),
     ]  # fmt: skip
 
     def action_command(self) -> None:
@@ -37,18 +38,11 @@ class CommandsFeature(ScreenFeature[CoreScreen]):
             if typed is None:
                 return
             try:
-                run_line(commands, typed, self._go_to_number)
+                run_line(commands, typed, self.screen.feature(GoToFeature).go_to)
             except CommandError as wrong:
                 self._ask_command(typed, str(wrong))
 
         self.app.push_screen(CommandDialog(partial(completions, commands), text, error), run)
-
-    def _go_to_number(self, number: int) -> None:
-        count = len(self.screen.capture)
-        if not 1 <= number <= count:
-            self.notify(f"there is no row {number:,}: rows are 1 to {count:,}", timeout=3)
-        elif not self.screen.go_to(number - 1):
-            self.notify(f"row {number:,} is hidden by the filter", timeout=3)
 
     def _line_commands(self) -> Iterator[LineCommand]:
         """The commands with an argument, then those of keys."""
@@ -70,15 +64,9 @@ class CommandsFeature(ScreenFeature[CoreScreen]):
     def commands(self) -> Iterator[LineCommand]:
         themes = of_names(lambda: [(name, "") for name in self.app.available_themes])
         yield LineCommand("theme", "choose a theme", self._theme_command, "NAME", themes, needs_argument=True)
-        yield LineCommand("goto", "go to a row", self._goto_command, "NUMBER", needs_argument=True)
         yield LineCommand("q", "quit kdissect", lambda _: self.app.exit())
 
     def _theme_command(self, name: str) -> None:
         if name not in self.app.available_themes:
             raise CommandError(clean(f"unknown theme {name!r}"))
         self.app.theme = name
-
-    def _goto_command(self, number: str) -> None:
-        if not number.isascii() or not number.isdecimal():
-            raise CommandError(clean(f"{number!r} is not a row's number"))
-        self._go_to_number(int(number[:18]))

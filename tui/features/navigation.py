@@ -7,7 +7,6 @@ from typing import ClassVar
 import numpy as np
 from textual.binding import Binding
 
-from dissector.analysis.slow_exchanges import slow_rows
 from dissector.core.arrays import Bool, Int64
 from tui.feature import GO, ScreenFeature
 from tui.features.findings import FindingsFeature
@@ -109,35 +108,6 @@ class NavigationFeature(ScreenFeature[CoreScreen]):
             self.notify(otherwise, timeout=2)
         else:
             self.screen.show_place(place)
-
-
-class SlowExchangesFeature(ScreenFeature[CoreScreen]):
-    """s and S go to exchanges that are slow for their API and connection."""
-
-    GROUP = GO
-
-    BINDINGS: ClassVar[list[Binding]] = [
-        Binding("s", "slow(1)", "Next slow", show=False, id="main.next_slow",
-                tooltip="Next exchange that is slow for its API and connection"),
-        Binding("S", "slow(-1)", "Previous slow", show=False, id="main.previous_slow",
-                tooltip="Previous exchange that is slow for its API and connection"),
-    ]  # fmt: skip
-
-    _slow: tuple[int, Int64] | None = None
-    """The slow rows, and the number of rows and findings that they were computed from."""
-
-    def action_slow(self, step: int) -> None:
-        """Slow rows are computed once, in a thread."""
-
-        def find(rows: Int64) -> Go | None:
-            findings = self.screen.capture.findings.cross_message()
-            count = len(self.screen.capture) + len(findings)
-            if self._slow is None or self._slow[0] != count:
-                slow_codes = [row for row, finding in findings if finding.code == "slow"]
-                self._slow = count, np.union1d(slow_rows(self.screen.capture), np.array(slow_codes, np.int64))
-            return _first(self.screen, rows, np.isin(rows, self._slow[1]))
-
-        self.screen.feature(RowSearchFeature).search(step, find, "slow exchanges")
 
 
 def _first(screen: CoreScreen, rows: Int64, wanted: Bool) -> Go | None:

@@ -78,6 +78,8 @@ class PanesFeature(ScreenFeature[CoreScreen]):
                 tooltip="Widen the bytes pane", id="main.more_bytes"),
         Binding("greater_than_sign", "bytes_room(-1)", "Less bytes", key_display=">", show=False,
                 tooltip="Narrow the bytes pane", id="main.less_bytes"),
+        Binding("O", "encoding", "Encoding", show=False, id="main.encoding",
+                tooltip="Show or hide counts, sizes and empty tagged fields, as they are on the wire"),
     ]  # fmt: skip
 
     def __init__(self, screen: CoreScreen) -> None:
@@ -104,6 +106,12 @@ class PanesFeature(ScreenFeature[CoreScreen]):
             "1fr" if not alone and self.screen.focused is self.screen.bytes_pane else None
         )
         self._draw_widths()
+
+    def action_encoding(self) -> None:
+        """Show the parts of the encoding in the tree, or hide them."""
+        shown = not self.screen.field_tree.shows_encoding
+        self.screen.field_tree.show_encoding(shown=shown)
+        self.notify(f"counts, sizes and empty tagged fields are {'shown' if shown else 'hidden'}", timeout=2)
 
     def action_list_room(self, step: int) -> None:
         self._give_list(self._panes.list_share + step * LIST_STEP)

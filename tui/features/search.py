@@ -1,7 +1,7 @@
 """Searches text, bytes or a field: in the message that is shown first, then in the exchanges after it."""
 
 from functools import partial
-from typing import ClassVar, NamedTuple
+from typing import ClassVar, Final, NamedTuple
 
 from rich.text import Text
 from textual import events
@@ -20,6 +20,14 @@ from tui.screens.core_screen import CoreScreen
 from tui.screens.dialog import Dialog
 from tui.theme import bold
 
+_MEANINGS: Final = {
+    SearchKind.TEXT: "names and values, decompressed",
+    SearchKind.RAW: "bytes of frames as they are",
+    SearchKind.HEX: "bytes of frames and of decompressed records",
+    SearchKind.FIELD: "a name, or a path such as topics.name",
+}
+"""What each kind searches."""
+
 
 class SearchDialog(Dialog[SearchQuery | None]):
     """Asks what to search."""
@@ -31,16 +39,15 @@ class SearchDialog(Dialog[SearchQuery | None]):
     """
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape", "dismiss", "Close", id="search.close"),
-        Binding("tab", "kind", "Kind", priority=True, tooltip="Text, hex or field", id="search.kind"),
-        Binding("shift+tab", "records", "Records", priority=True, id="search.records",
-                tooltip="Search compressed records of all exchanges too"),
+        Binding("tab", "kind(1)", "Kind", priority=True, id="search.kind",
+                tooltip="Text that is read, raw text, hex or field"),
+        Binding("shift+tab", "kind(-1)", "Kind", priority=True, show=False, id="search.kind_back"),
     ]  # fmt: skip
 
     def __init__(self, before: SearchQuery | None) -> None:
         super().__init__()
         self._kind = before.kind if before is not None else SearchKind.TEXT
         self._text = before.text if before is not None else ""
-        self._opens_records = before is not None and before.opens_records
 
     def compose(self) -> ComposeResult:
         with Vertical():
@@ -54,33 +61,29 @@ class SearchDialog(Dialog[SearchQuery | None]):
         words = Text("tab  ", "bold")
         for kind in SearchKind:
             words.append(f"[{kind}]" if kind is self._kind else f" {kind} ", "bold" if kind is self._kind else "dim")
-        words.append("  shift+tab ", "bold").append(" compressed records ", "dim not bold")
-        words.append("searched" if self._opens_records else "not searched", "bold" if self._opens_records else "dim")
+        words.append(f"  {_MEANINGS[self._kind]}", "dim not bold")
         if error:
             words = Text(clean(error), bold(self.app.theme_variables["error"]))
         self.query_one("#how", Static).update(words)
 
-    def action_kind(self) -> None:
+    def action_kind(self, step: int) -> None:
         kinds = list(SearchKind)
-        self._kind = kinds[(kinds.index(self._kind) + 1) % len(kinds)]
-        self._draw()
-
-    def action_records(self) -> None:
-        self._opens_records = not self._opens_records
+        self._kind = kinds[(kinds.index(self._kind) + step) % len(kinds)]
         self._draw()
 
     def on_click(self, event: events.Click) -> None:
-        """A click on the line below switches."""
+        """A click on the line below chooses the kind that it hits."""
         if event.widget is self.query_one("#how"):
-            at = event.x - 10
-            if 0 <= at < sum(len(kind) + 2 for kind in SearchKind):
-                self.action_kind()
-            else:
-                self.action_records()
+            at = event.x - len("tab  ")
+            for kind in SearchKind:
+                if 0 <= at < len(kind) + 2:
+                    self._kind = kind
+                    self._draw()
+                at -= len(kind) + 2
 
     def on_input_submitted(self, event: Input.Submitted) -> None:
         try:
-            self.dismiss(search_query(event.value, self._kind, opens_records=self._opens_records))
+            self.dismiss(search_query(event.value, self._kind))
         except SearchError as error:
             self._draw(str(error))
 
@@ -154,7 +157,7 @@ class SearchFeature(ScreenFeature[CoreScreen]):
             return partial(self._show_hit, query, Hits(there, found, 0 if step > 0 else len(found) - 1))
 
         self.screen.feature(RowSearchFeature).search(
-            step, find, repr(query.text), around=True, here=here if begins_here else None
+            step, find, f"{query.text!r} in {query.searched}", around=True, here=here if begins_here else None
         )
 
     def _hits_of(self, query: SearchQuery, number: int) -> list[tuple[str, SearchHit]]:

@@ -1,4 +1,5 @@
-"""Sorts the list by a column of the index. New rows follow the sorted ones, until there are many."""
+"""Sorts the list by a column of the index: durations and sizes with the largest first, and the cursor on the first row.
+New rows follow the sorted ones, until there are many."""
 
 from collections.abc import Iterator
 from typing import ClassVar, Final
@@ -8,6 +9,7 @@ from textual.worker import get_current_worker
 
 from dissector.core.arrays import Int64
 from dissector.core.text import clean
+from dissector.exchange.row_field import FieldType
 from dissector.exchange.row_fields import ROW_FIELDS
 from tui.appearance import SortOrder, reversed_order, sorted_rows
 from tui.command_line import CommandError, LineCommand, of_names
@@ -53,7 +55,7 @@ class SortFeature(ScreenFeature[CoreScreen]):
         known = {each.name.casefold(): each.name for each in all_columns() if each.is_indexed}
         if name.casefold() not in known:
             raise CommandError(clean(f"can't sort by {name!r}"))
-        self.sort_by(SortOrder(known[name.casefold()]))
+        self.sort_by(_begun(known[name.casefold()]))
 
     def action_sort(self) -> None:
         """Choose the column to sort by."""
@@ -64,7 +66,7 @@ class SortFeature(ScreenFeature[CoreScreen]):
 
     def _sort_chosen(self, chosen: int | None) -> None:
         if chosen is not None:
-            self.sort_by(None if chosen == 0 else SortOrder(_sortable()[chosen - 1].name))
+            self.sort_by(None if chosen == 0 else _begun(_sortable()[chosen - 1].name))
 
     def action_reverse(self) -> None:
         """Reverse the order; unsorted rows are sorted by number, descending."""
@@ -72,15 +74,16 @@ class SortFeature(ScreenFeature[CoreScreen]):
         self.sort_by(sorting._replace(descending=not sorting.descending))
 
     def on_exchange_list_head_clicked(self, event: ExchangeList.HeadClicked) -> None:
-        """The first click sorts, the second reverses, the third restores the order of row numbers."""
+        """The first click sorts as `z` does, the second reverses, the third restores the order of row numbers."""
         sorting = self.screen.appearance.sorting
         if not column_of(event.column).is_indexed:
             words = f"can't sort by {event.column}: that needs every message decoded"
             self.notify(words, timeout=3)
         elif sorting is None or sorting.column != event.column:
-            self.sort_by(SortOrder(event.column))
+            self.sort_by(_begun(event.column))
         else:
-            self.sort_by(None if sorting.descending else sorting._replace(descending=True))
+            is_reversed = sorting != _begun(event.column)
+            self.sort_by(None if is_reversed else sorting._replace(descending=not sorting.descending))
 
     def sort_by(self, sorting: SortOrder | None) -> None:
         """Sort the list; with None in the order of row numbers."""
@@ -92,29 +95,36 @@ class SortFeature(ScreenFeature[CoreScreen]):
             self.screen.view.sort(None)
             self.screen.exchange_list.update_rows()
         elif before is not None and before.column == sorting.column and self._ascending is not None:
-            self._show_sorted(*self._ascending)
+            self._show_sorted(*self._ascending, to_top=True)
         else:
             self.screen.exchange_list.refresh()  # draws the arrow
-            self._order(sorting.column)
+            self._order(sorting.column, to_top=True)
 
     @work(group="sort", thread=True, exclusive=True)
-    def _order(self, column: str) -> None:
+    def _order(self, column: str, *, to_top: bool) -> None:
         worker, capture = get_current_worker(), self.screen.capture
         found = sorted_rows(capture, column_of(column).field, len(capture), lambda: worker.is_cancelled)
         if found is not None:
-            call_on_ui(self.screen, self._show_sorted, *found)
+            call_on_ui(self.screen, self._show_sorted, *found, to_top=to_top)
 
-    def _show_sorted(self, order: Int64, present: int) -> None:
+    def _show_sorted(self, order: Int64, present: int, *, to_top: bool) -> None:
         sorting = self.screen.appearance.sorting
         if sorting is not None:
             self._ascending = order, present
             self.screen.view.sort(reversed_order(order, present) if sorting.descending else order)
             self.screen.exchange_list.update_rows()
+            if to_top:
+                self.screen.exchange_list.cursor = 0
 
     def rows_added(self, *, done: bool) -> None:
         sorting, found = self.screen.appearance.sorting, self._ascending
         if sorting is not None and found is not None and (done or len(self.screen.capture) > _MORE * len(found[0])):
-            self._order(sorting.column)
+            self._order(sorting.column, to_top=False)
+
+
+def _begun(name: str) -> SortOrder:
+    """The order in which a column is sorted first."""
+    return SortOrder(name, descending=ROW_FIELDS[column_of(name).field].type in (FieldType.DURATION, FieldType.SIZE))
 
 
 def _sorted_words(sorting: SortOrder | None) -> str:

@@ -16,10 +16,11 @@ from tui.features.export import ExportFeature
 from tui.features.filter import FilterFeature
 from tui.features.findings import FindingsFeature
 from tui.features.follow import FollowFeature
+from tui.features.go_to import GoToFeature
 from tui.features.list_appearance import ListAppearanceFeature
 from tui.features.long_messages import LongMessagesFeature
 from tui.features.marks import MarksFeature
-from tui.features.navigation import NavigationFeature, SlowExchangesFeature
+from tui.features.navigation import NavigationFeature
 from tui.features.panes import PanesFeature
 from tui.features.row_search import RowSearchFeature
 from tui.features.saved import ProfilesFeature, SavedFiltersFeature
@@ -38,8 +39,9 @@ class MainScreen(CoreScreen):
     FEATURES: ClassVar = (
         CheckFeature, CompareFeature, ExportFeature, DiagramsFeature, MarksFeature, ListAppearanceFeature, SortFeature,
         PanesFeature, FilterFeature, RecordsFeature, ClipboardFeature, ValueActionsFeature, LongMessagesFeature,
-        FindingsFeature, RowSearchFeature, SlowExchangesFeature, SearchFeature, FollowFeature, NavigationFeature,
-        ConnectionFeature, IoGraphFeature, CommandsFeature, SavedFiltersFeature, ProfilesFeature, DecodeAsFeature,
+        FindingsFeature, RowSearchFeature, SearchFeature, FollowFeature, NavigationFeature,
+        ConnectionFeature, IoGraphFeature, CommandsFeature, GoToFeature, SavedFiltersFeature, ProfilesFeature,
+        DecodeAsFeature,
     )  # fmt: skip
 
     def __init__(self, capture: Capture) -> None:

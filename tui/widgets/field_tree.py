@@ -68,6 +68,8 @@ class FieldTree(Tree[Item], PlacedScrollBar, DraggableBorder):
         """Paths of the hits of a search."""
         self._known_inks: tuple[str, Inks] = "", {}
         """The styles of the theme with a name."""
+        self.shows_encoding = False
+        """Whether counts, sizes and empty tagged fields have lines of their own; one of them that was chosen has."""
         self._across = 0
         """Cells of a line, without the scroll bar's, since lines were drawn last."""
         self._known_styles: dict[tuple[str, ...], RenderStyles] = {}
@@ -122,8 +124,23 @@ class FieldTree(Tree[Item], PlacedScrollBar, DraggableBorder):
                 item.add(Text(f"{rows.start}…{rows.stop - 1}", "dim"), data=rows)
 
     def _add(self, item: TreeNode[Item], nodes: Sequence[Node]) -> None:
-        for node in nodes:
-            item.add(node.name, data=node, allow_expand=bool(node.children))
+        for node in self._shown(nodes):
+            item.add(node.name, data=node, allow_expand=self._opens(node))
+
+    def _shown(self, nodes: Sequence[Node]) -> Sequence[Node]:
+        return nodes if self.shows_encoding else [node for node in nodes if not node.is_encoding]
+
+    def _opens(self, node: Node) -> bool:
+        return any(self.shows_encoding or not child.is_encoding for child in node.children)
+
+    def show_encoding(self, *, shown: bool) -> None:
+        """Show the parts of the encoding, or hide them; what was open is closed, but for the chosen field."""
+        chosen = self.cursor_node.data if self.cursor_node is not None else None
+        self.shows_encoding = shown
+        if self._traced is not None:
+            self.show(self._traced)
+            if isinstance(chosen, Node):
+                self.reveal(chosen)
 
     @property
     def _inks(self) -> Inks:
@@ -238,6 +255,8 @@ class FieldTree(Tree[Item], PlacedScrollBar, DraggableBorder):
                 self._fill(child)
                 child.expand()
                 return self._child(child, node)
+        if node.is_encoding and isinstance(item.data, Node):
+            return item.add(node.name, data=node, before=_place(item, node), allow_expand=self._opens(node))
         return None
 
     def action_open(self) -> None:
@@ -269,3 +288,10 @@ def _siblings(item: TreeNode[Item], chunk: TreeNode[Item]) -> Sequence[Node]:
     assert isinstance(item.data, Node)
     assert isinstance(chunk.data, range)
     return item.data.children[chunk.data.start : chunk.data.stop]
+
+
+def _place(item: TreeNode[Item], node: Node) -> int | None:
+    """Where among an item's children a field of it belongs; None for the end."""
+    assert isinstance(item.data, Node)
+    later = item.data.children[item.data.children.index(node) + 1 :]
+    return next((at for at, child in enumerate(item.children) if child.data in later), None)

@@ -40,8 +40,8 @@ def _message(name: str, message: ExchangeMessage) -> Iterator[str]:
 
 def _node(node: Node, depth: int, source: int) -> Iterator[str]:
     place = f"{node.start:>6}+{node.size:<5}" if node.source == source else f"s{node.source}:{node.start}+{node.size}"
-    value = shown(node)
-    note = (f" ({node.note})" if value else f"  {node.note}") if node.note else ""
+    value, meaning = (node.note, shown(node)) if node.is_text else (shown(node), node.note)
+    note = (f" ({meaning})" if value else f"  {meaning}") if meaning else ""
     yield clean(f"{'  ' * depth}{node.name}{': ' + value if value else ''}{note}  [{place.strip()} {node.type}]")
     if node.advice:
         yield clean(f"{'  ' * depth}  → {node.advice}")

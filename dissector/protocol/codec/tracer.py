@@ -165,10 +165,17 @@ class Tracer(SpanCursor):
     ) -> None:
         node = self.begin(parent, name, wire_type(plan), schema)
         with self.within(node, self.end):
-            kind = "UNSIGNED_VARINT" if plan.compact else "INT32"
-            self.leaf(node, "(size)", kind, start, end - start + plan.compact)
+            self._length_leaf(plan, node, "(size)", start, end - start)
             self._records.field(self.data, start, end, node)
             self.at = end
+
+    def _length_leaf(self, plan: VariablePlan | ArrayPlan, node: Node, name: str, end: int, length: int) -> None:
+        """Add what says how many there are; a compact one is one more on the wire (KIP-482)."""
+        if not plan.compact:
+            self.leaf(node, name, "INT32", end, length)
+            return
+        leaf = self.leaf(node, name, "UNSIGNED_VARINT", end, None if length < 0 else length)
+        leaf.note = f"encoded {length + 1:,}"
 
     def _array(self, plan: ArrayPlan, parent: Node, name: str, schema: Field | None) -> None:
         count, start = self._length(plan, "int32")
@@ -178,8 +185,7 @@ class Tracer(SpanCursor):
             raise WireError(f"{name}: count {count:,} runs past the end", self.at)
         node = self.begin(parent, name, wire_type(plan), schema)
         with self.within(node, self.end):
-            kind = "UNSIGNED_VARINT" if plan.compact else "INT32"
-            self.leaf(node, "(count)", kind, start, count + plan.compact)
+            self._length_leaf(plan, node, "(count)", start, count)
             if count < 0:
                 node.note = "null"
             for number in range(count):

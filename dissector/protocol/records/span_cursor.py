@@ -4,6 +4,8 @@ record formats are traced with it, and messages (`codec.tracer`).
 Invariant: leaves are contiguous; a parent ends where its last leaf ends.
 """
 
+import codecs
+import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
@@ -16,6 +18,10 @@ from dissector.protocol.records.entries import RecordsEntry, split_entries
 from dissector.protocol.tree import UNPARSED, ByteSource, CompressedSpan, Node
 from dissector.protocol.wire import WireError, varint, varlong
 
+PREVIEWED: Final = 80
+"""Bytes that are looked at for a preview."""
+_UTF_8: Final = codecs.getincrementaldecoder("utf-8")
+_NO_TEXT: Final = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]")
 _STRUCTS: Final = {name.upper(): each for name, each in STRUCTS.items()}
 
 
@@ -97,9 +103,15 @@ class SpanCursor:
 
 
 def text_preview(raw: bytes) -> str:
-    """Return the first bytes as text, if they are text."""
-    words = raw[:40].decode("utf-8", "replace")
-    return f'"{words}"' if words.isprintable() and "\ufffd" not in words else ""
+    """Return the first bytes as text in quotation marks, if they are UTF-8 text; cut text ends in an ellipsis. Line
+    breaks and tabs are text, and so is what joins emoji; other control characters are not."""
+    try:
+        words = _UTF_8().decode(raw[:PREVIEWED], final=len(raw) <= PREVIEWED)
+    except UnicodeDecodeError:
+        return ""
+    if _NO_TEXT.search(words):
+        return ""
+    return f'"{words}…"' if len(raw) > PREVIEWED else f'"{words}"'
 
 
 def timestamp_note(milliseconds: int) -> str:

@@ -39,7 +39,7 @@ class ArmedRule:
         return FaultCount(self.name, str(self.rule), *counts, self.is_armed)
 
     def arm(self, *, is_armed: bool) -> None:
-        """Ask it from now on, or no longer. Its triggers count anew from where it is armed again."""
+        """Ask it from now on, or no longer. Its triggers count from 0 where it is armed again."""
         if is_armed and not self.is_armed:
             self.triggers = RunningTriggers(self.rule.triggers)
         self.is_armed = is_armed

@@ -264,8 +264,20 @@ def test_a_timestamp_is_a_date_from_1970_on(milliseconds: int, words: str) -> No
 
 
 def test_bytes_are_previewed_if_they_are_text() -> None:
-    assert text_preview(b"x" * 41) == f'"{"x" * 40}"'
-    assert (text_preview(b"a\0"), text_preview(b"\xff")) == ("", "")
+    assert text_preview(b"x" * 80) == f'"{"x" * 80}"'
+    assert text_preview(b"x" * 81) == f'"{"x" * 80}…"'
+    assert text_preview(b"x" * 79 + "é".encode()) == f'"{"x" * 79}…"'  # cut within a character
+    assert text_preview("👨‍👩‍👧 {\n\t1}\r\n".encode()) == '"👨‍👩‍👧 {\n\t1}\r\n"'
+    for no_text in (
+        b"a\0",
+        b"\x1b[1m",
+        b"\x7f",
+        "\x9b".encode(),
+        b"\xff",
+        b"x" * 79 + b"\xff",
+        b"x" * 4 + "é".encode()[:1],
+    ):
+        assert text_preview(no_text) == "", no_text
 
 
 def test_reading_may_end_where_it_has_to_and_not_behind_it() -> None:
