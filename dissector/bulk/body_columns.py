@@ -31,7 +31,7 @@ from dissector.protocol.embedded.secrets import CARRIERS_BY_NAME, MESSAGES_WITH_
 from dissector.protocol.kernel.json_messages import join
 from dissector.protocol.kernel.shredding import FrameMemory, FramePieces
 from dissector.protocol.masking import is_public
-from dissector.protocol.message import PREFIX, MessageLayout, request_layout, response_layout
+from dissector.protocol.message import FALLBACK_SIZE, PREFIX, MessageLayout, request_layout, response_layout
 from dissector.protocol.metadata_log import is_of_other_topics
 from dissector.protocol.records.batch import MASK
 from dissector.protocol.schema.api_keys import ApiKey
@@ -41,6 +41,8 @@ from dissector.protocol.schema.loader import alternatives, api, apis
 JOINED_TOGETHER: Final = 1 << 23
 """Bytes of frames in pieces that are joined at once, unless one frame has more."""
 NO_ERRORS: Final = np.zeros((0, 2), np.uint8)
+VERSION_SIZE: Final = 6
+"""Bytes of an API with its versions in such a response."""
 FALLBACK: Final = np.array([0, ErrorCode.UNSUPPORTED_VERSION], np.uint8)
 """The error code of a response in version 0, as bytes."""
 
@@ -59,9 +61,12 @@ class Messages(NamedTuple):
 class BodyColumns:
     """Plain messages of one capture."""
 
-    def __init__(self, indexer: Indexer, store: Store, *, show_secrets: bool) -> None:
+    def __init__(self, indexer: Indexer, store: Store, *, show_secrets: bool, with_fallbacks: bool = False) -> None:
+        """`with_fallbacks` takes also the ApiVersions responses that surely have the body of version 0, whatever the
+        request's version was (KIP-511): for whoever has the finding about it from a row that is decoded."""
         self._indexer = indexer
         self._store = store
+        self._with_fallbacks = with_fallbacks
         self.shows_secrets = show_secrets
         self._masking = None if show_secrets else BulkMasking()
         self._is_plain_client = Column(np.bool_)
@@ -119,12 +124,16 @@ class BodyColumns:
         there = np.flatnonzero(is_exchange & (frames != NO_FRAME))
         there = there[self.are_plain_clients(table.client_id.values[rows[there]])]
         kinds = table.api_key.values[rows[there]].astype(np.int64) << 16 | table.version.values[rows[there]]
-        order = np.argsort(kinds, kind="stable")
-        there, kinds = there[order], kinds[order]
         if not is_request:
             of_versions = np.flatnonzero(kinds >> 16 == ApiKey.API_VERSIONS)
             unclear = of_versions[self._may_fall_back(frames[there[of_versions]])]
+            if self._with_fallbacks and len(unclear):
+                is_sure = self._surely_fall_back(frames[there[unclear]])
+                kinds[unclear[is_sure]] = ApiKey.API_VERSIONS << 16
+                unclear = unclear[~is_sure]
             there, kinds = np.delete(there, unclear), np.delete(kinds, unclear)
+        order = np.argsort(kinds, kind="stable")
+        there, kinds = there[order], kinds[order]
         memory = self._memory(frames[there], joins=joins or not in_columns or self._masking is not None)
         whole = np.flatnonzero(memory.addresses)
         there, kinds, memory = there[whole], kinds[whole], memory.at(whole)
@@ -184,6 +193,17 @@ class BodyColumns:
         error = self._store.gather(address[in_one], PREFIX + 6)[:, PREFIX + 4 :] if in_one.any() else NO_ERRORS
         may[in_one] = (error == FALLBACK).all(axis=1)
         return may
+
+    def _surely_fall_back(self, frames: Int64) -> Bool:
+        """Which of these that may fall back have a body of version 0 from end to end."""
+        table = self._indexer.frames
+        address, size = table.contiguous(frames), table.size.values[frames]
+        at = np.flatnonzero((address >= 0) & (size >= PREFIX + 4 + FALLBACK_SIZE))
+        sure = np.zeros(len(frames), np.bool_)
+        if len(at):
+            counts = self._store.gather(address[at], PREFIX + 4 + FALLBACK_SIZE)[:, -4:].copy().view(">u4")[:, 0]
+            sure[at] = size[at] == PREFIX + 4 + FALLBACK_SIZE + VERSION_SIZE * counts.astype(np.int64)
+        return sure
 
     def _requests_name_log(self, rows: Int64) -> Bool:
         """Which rows, of Fetch requests, may name the metadata log: also those whose request is cut."""
