@@ -5,8 +5,8 @@ on any connection: its API has no secrets, or only such that are fields of its o
 is no response with records of the metadata log, or surely holds no secret (`PublicResponses`); its client id is text.
 
 Invariant: the frame of a plain message is masked, and one that the kernel reads to its end is read by `ExchangeDecoder`
-with the same values. All others are for that decoder: also those whose header has tagged fields that no schema has,
-which the kernel does not read.
+with the same values (`for_words` takes some more, unmasked). All others are for that decoder: also those whose header
+has tagged fields that no schema has, which the kernel does not read.
 """
 
 from collections.abc import Iterator
@@ -25,6 +25,7 @@ from dissector.index.indexer import Indexer
 from dissector.index.message_headers import SHORT_CLIENT_ID
 from dissector.protocol.bulk_masking import BulkMasking, has_plain_secrets
 from dissector.protocol.bulk_metadata_log import PublicResponses
+from dissector.protocol.bulk_tokens import CleanTokens
 from dissector.protocol.codec.program import Program, message_program
 from dissector.protocol.embedded.context import EMPTY_CONTEXT
 from dissector.protocol.embedded.secrets import CARRIERS_BY_NAME, MESSAGES_WITH_SECRETS, is_unclean, name_metadata_log
@@ -61,12 +62,14 @@ class Messages(NamedTuple):
 class BodyColumns:
     """Plain messages of one capture."""
 
-    def __init__(self, indexer: Indexer, store: Store, *, show_secrets: bool, with_fallbacks: bool = False) -> None:
-        """`with_fallbacks` takes also the ApiVersions responses that surely have the body of version 0, whatever the
-        request's version was (KIP-511): for whoever has the finding about it from a row that is decoded."""
+    def __init__(self, indexer: Indexer, store: Store, *, show_secrets: bool, for_words: bool = False) -> None:
+        """`for_words` takes also messages of which a part is not read, for whoever makes words of numbers and names
+        and has the findings from a row that is decoded: ApiVersions responses that surely have the body of version 0,
+        whatever the request's version was (KIP-511); those of SaslAuthenticate whose token is no reason to mask more
+        than its secrets. Their frames are not masked."""
         self._indexer = indexer
         self._store = store
-        self._with_fallbacks = with_fallbacks
+        self._for_words = for_words
         self.shows_secrets = show_secrets
         self._masking = None if show_secrets else BulkMasking()
         self._is_plain_client = Column(np.bool_)
@@ -75,6 +78,10 @@ class BodyColumns:
     @cached_property
     def _public_responses(self) -> PublicResponses:
         return PublicResponses()  # with large buffers, which few captures need
+
+    @cached_property
+    def _clean_tokens(self) -> CleanTokens:
+        return CleanTokens()
 
     def messages(
         self, rows: Int64, *, is_request: bool, in_columns: bool = False, joins: bool = False
@@ -127,7 +134,7 @@ class BodyColumns:
         if not is_request:
             of_versions = np.flatnonzero(kinds >> 16 == ApiKey.API_VERSIONS)
             unclear = of_versions[self._may_fall_back(frames[there[of_versions]])]
-            if self._with_fallbacks and len(unclear):
+            if self._for_words and len(unclear):
                 is_sure = self._surely_fall_back(frames[there[unclear]])
                 kinds[unclear[is_sure]] = ApiKey.API_VERSIONS << 16
                 unclear = unclear[~is_sure]
@@ -140,7 +147,8 @@ class BodyColumns:
         edges = np.flatnonzero(np.diff(kinds, prepend=-1 << 40, append=1 << 40))
         for first, stop in zip(edges[:-1].tolist(), edges[1:].tolist(), strict=True):
             key, version = int(kinds[first]) >> 16, int(kinds[first]) & 0xFFFF
-            with_secrets = in_columns and self.shows_secrets
+            with_token = self._for_words and key == ApiKey.SASL_AUTHENTICATE
+            with_secrets = with_token or (in_columns and self.shows_secrets)
             layout = _plain_layout(key, version, is_request=is_request, with_secrets=with_secrets)
             if layout is not None and layout.header is not None and layout.body is not None:
                 program = message_program(layout.header, layout.header_version, layout.body, layout.body_version)
@@ -150,7 +158,12 @@ class BodyColumns:
                     messages = self._public(messages, rows[messages.at])
                 elif layout.body in CARRIERS_BY_NAME and not in_columns and self._masking is not None:
                     messages = _of_other_topics(messages)
-                yield self._masked(messages)
+                yield self._with_clean_tokens(messages) if with_token else self._masked(messages)
+
+    def _with_clean_tokens(self, messages: Messages) -> Messages:
+        """Messages without those that may be masked as a whole for their token."""
+        at = np.flatnonzero(self._clean_tokens.of(messages.frames, messages.program))
+        return messages._replace(at=messages.at[at], frames=messages.frames.at(at))
 
     def _public(self, messages: Messages, rows: Int64) -> Messages:
         """Responses without those that may have a secret of the metadata log: whatever is in one may be of the log that
