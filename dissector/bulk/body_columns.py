@@ -5,8 +5,8 @@ on any connection: its API has no secrets, or only such that are fields of its o
 is no response with records of the metadata log, or surely holds no secret (`PublicResponses`); its client id is text.
 
 Invariant: the frame of a plain message is masked, and one that the kernel reads to its end is read by `ExchangeDecoder`
-with the same values. All others are for that decoder: also those whose header has tagged fields that no schema has,
-which the kernel does not read.
+with the same values (`for_words` takes some more, unmasked). All others are for that decoder: also those whose header
+has tagged fields that no schema has, which the kernel does not read.
 """
 
 from collections.abc import Iterator
@@ -25,13 +25,14 @@ from dissector.index.indexer import Indexer
 from dissector.index.message_headers import SHORT_CLIENT_ID
 from dissector.protocol.bulk_masking import BulkMasking, has_plain_secrets
 from dissector.protocol.bulk_metadata_log import PublicResponses
+from dissector.protocol.bulk_tokens import CleanTokens
 from dissector.protocol.codec.program import Program, message_program
 from dissector.protocol.embedded.context import EMPTY_CONTEXT
 from dissector.protocol.embedded.secrets import CARRIERS_BY_NAME, MESSAGES_WITH_SECRETS, is_unclean, name_metadata_log
 from dissector.protocol.kernel.json_messages import join
 from dissector.protocol.kernel.shredding import FrameMemory, FramePieces
 from dissector.protocol.masking import is_public
-from dissector.protocol.message import PREFIX, MessageLayout, request_layout, response_layout
+from dissector.protocol.message import FALLBACK_SIZE, PREFIX, MessageLayout, request_layout, response_layout
 from dissector.protocol.metadata_log import is_of_other_topics
 from dissector.protocol.records.batch import MASK
 from dissector.protocol.schema.api_keys import ApiKey
@@ -41,6 +42,8 @@ from dissector.protocol.schema.loader import alternatives, api, apis
 JOINED_TOGETHER: Final = 1 << 23
 """Bytes of frames in pieces that are joined at once, unless one frame has more."""
 NO_ERRORS: Final = np.zeros((0, 2), np.uint8)
+VERSION_SIZE: Final = 6
+"""Bytes of an API with its versions in such a response."""
 FALLBACK: Final = np.array([0, ErrorCode.UNSUPPORTED_VERSION], np.uint8)
 """The error code of a response in version 0, as bytes."""
 
@@ -59,9 +62,14 @@ class Messages(NamedTuple):
 class BodyColumns:
     """Plain messages of one capture."""
 
-    def __init__(self, indexer: Indexer, store: Store, *, show_secrets: bool) -> None:
+    def __init__(self, indexer: Indexer, store: Store, *, show_secrets: bool, for_words: bool = False) -> None:
+        """`for_words` takes also messages of which a part is not read, for whoever makes words of numbers and names
+        and has the findings from a row that is decoded: ApiVersions responses that surely have the body of version 0,
+        whatever the request's version was (KIP-511); those of SaslAuthenticate whose token is no reason to mask more
+        than its secrets. Their frames are not masked."""
         self._indexer = indexer
         self._store = store
+        self._for_words = for_words
         self.shows_secrets = show_secrets
         self._masking = None if show_secrets else BulkMasking()
         self._is_plain_client = Column(np.bool_)
@@ -70,6 +78,10 @@ class BodyColumns:
     @cached_property
     def _public_responses(self) -> PublicResponses:
         return PublicResponses()  # with large buffers, which few captures need
+
+    @cached_property
+    def _clean_tokens(self) -> CleanTokens:
+        return CleanTokens()
 
     def messages(
         self, rows: Int64, *, is_request: bool, in_columns: bool = False, joins: bool = False
@@ -119,19 +131,24 @@ class BodyColumns:
         there = np.flatnonzero(is_exchange & (frames != NO_FRAME))
         there = there[self.are_plain_clients(table.client_id.values[rows[there]])]
         kinds = table.api_key.values[rows[there]].astype(np.int64) << 16 | table.version.values[rows[there]]
-        order = np.argsort(kinds, kind="stable")
-        there, kinds = there[order], kinds[order]
         if not is_request:
             of_versions = np.flatnonzero(kinds >> 16 == ApiKey.API_VERSIONS)
             unclear = of_versions[self._may_fall_back(frames[there[of_versions]])]
+            if self._for_words and len(unclear):
+                is_sure = self._surely_fall_back(frames[there[unclear]])
+                kinds[unclear[is_sure]] = ApiKey.API_VERSIONS << 16
+                unclear = unclear[~is_sure]
             there, kinds = np.delete(there, unclear), np.delete(kinds, unclear)
+        order = np.argsort(kinds, kind="stable")
+        there, kinds = there[order], kinds[order]
         memory = self._memory(frames[there], joins=joins or not in_columns or self._masking is not None)
         whole = np.flatnonzero(memory.addresses)
         there, kinds, memory = there[whole], kinds[whole], memory.at(whole)
         edges = np.flatnonzero(np.diff(kinds, prepend=-1 << 40, append=1 << 40))
         for first, stop in zip(edges[:-1].tolist(), edges[1:].tolist(), strict=True):
             key, version = int(kinds[first]) >> 16, int(kinds[first]) & 0xFFFF
-            with_secrets = in_columns and self.shows_secrets
+            with_token = self._for_words and key == ApiKey.SASL_AUTHENTICATE
+            with_secrets = with_token or (in_columns and self.shows_secrets)
             layout = _plain_layout(key, version, is_request=is_request, with_secrets=with_secrets)
             if layout is not None and layout.header is not None and layout.body is not None:
                 program = message_program(layout.header, layout.header_version, layout.body, layout.body_version)
@@ -141,7 +158,12 @@ class BodyColumns:
                     messages = self._public(messages, rows[messages.at])
                 elif layout.body in CARRIERS_BY_NAME and not in_columns and self._masking is not None:
                     messages = _of_other_topics(messages)
-                yield self._masked(messages)
+                yield self._with_clean_tokens(messages) if with_token else self._masked(messages)
+
+    def _with_clean_tokens(self, messages: Messages) -> Messages:
+        """Messages without those that may be masked as a whole for their token."""
+        at = np.flatnonzero(self._clean_tokens.of(messages.frames, messages.program))
+        return messages._replace(at=messages.at[at], frames=messages.frames.at(at))
 
     def _public(self, messages: Messages, rows: Int64) -> Messages:
         """Responses without those that may have a secret of the metadata log: whatever is in one may be of the log that
@@ -184,6 +206,17 @@ class BodyColumns:
         error = self._store.gather(address[in_one], PREFIX + 6)[:, PREFIX + 4 :] if in_one.any() else NO_ERRORS
         may[in_one] = (error == FALLBACK).all(axis=1)
         return may
+
+    def _surely_fall_back(self, frames: Int64) -> Bool:
+        """Which of these that may fall back have a body of version 0 from end to end."""
+        table = self._indexer.frames
+        address, size = table.contiguous(frames), table.size.values[frames]
+        at = np.flatnonzero((address >= 0) & (size >= PREFIX + 4 + FALLBACK_SIZE))
+        sure = np.zeros(len(frames), np.bool_)
+        if len(at):
+            counts = self._store.gather(address[at], PREFIX + 4 + FALLBACK_SIZE)[:, -4:].copy().view(">u4")[:, 0]
+            sure[at] = size[at] == PREFIX + 4 + FALLBACK_SIZE + VERSION_SIZE * counts.astype(np.int64)
+        return sure
 
     def _requests_name_log(self, rows: Int64) -> Bool:
         """Which rows, of Fetch requests, may name the metadata log: also those whose request is cut."""

@@ -74,7 +74,7 @@ class InfoTexts:
         self._indexer = indexer
         self._decoder = decoder
         self._lone = LoneRequests(indexer, is_ended)
-        bodies = BodyColumns(indexer, store, show_secrets=decoder.shows_secrets)
+        bodies = BodyColumns(indexer, store, show_secrets=decoder.shows_secrets, for_words=True)
         self._requests = FieldKeys(bodies, _in_request, _counted, is_request=True)
         self._responses = FieldKeys(bodies, _in_response, _counted, is_request=False)
         self._pairs: dict[int, PairWords | None] = {}

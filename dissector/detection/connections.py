@@ -36,6 +36,9 @@ class Connections(Protocol):
     def first_time_ns(self, connection: int) -> int:
         """The time of its first packet."""
 
+    def first_times_ns(self, connections: Int64) -> Int64:
+        """The same for many, `(n,)`."""
+
     def closed(self, connection: int) -> tuple[int, int]:
         """The time of its first FIN or RST, `NEVER` where none was captured; and the side that sent it."""
 

@@ -93,6 +93,10 @@ class ConnectionTable:
         """The time of its first packet."""
         return int(self._time_ns.values[connection])
 
+    def first_times_ns(self, connections: Int64) -> Int64:
+        """The same for many, `(n,)`."""
+        return self._time_ns.values[connections]
+
     def ended(self, connection: int) -> tuple[int, int]:
         """Which of the flags `FIN` and `RST` side 0 and side 1 have sent."""
         flags = self._lifecycle.flags.values

@@ -84,6 +84,18 @@ class Delivery(NamedTuple):
     """Whether it sent something, and the other end acknowledged all of it."""
 
 
+class EqualStarts(NamedTuple):
+    """Connections that begin with the same sequence numbers as others, `(n,)`."""
+
+    connections: Int64
+    """Ascending."""
+    numbers: Int64
+    """Equal for those that begin alike."""
+
+
+_NONE: Final = np.zeros(0, np.int64)
+
+
 class Deliveries:
     """Those of all connections of a capture."""
 
@@ -100,8 +112,8 @@ class Deliveries:
         self._by_connection = {"last_ns": Column(np.int64), "trip_ns": Column(np.int64)}
         self._events = Column(np.int64), Column(np.int64)
         """Direction and kind, and time."""
-        self._compared = (0, False)
-        """How many directions were compared, and whether any begin with equal numbers."""
+        self._equal_starts: tuple[int, EqualStarts] = (0, EqualStarts(_NONE, _NONE))
+        """How many directions were compared, and those that begin with equal numbers."""
         self._sorted: tuple[int, Int64, Int64] = (-1, np.zeros(0, np.int64), np.zeros(0, np.int64))
 
     def feed(self, segments: SegmentBatch) -> None:
@@ -133,14 +145,19 @@ class Deliveries:
         values = self._by_direction["first_seq"].values[2 * connection : 2 * connection + 2]
         return (int(values[0]), int(values[1])) if len(values) == 2 else (NOTHING, NOTHING)
 
-    def has_equal_starts(self) -> bool:
-        """Whether two connections begin with the same sequence numbers."""
+    def equal_starts(self) -> EqualStarts:
+        """The connections that begin with the same sequence numbers as another: the same object until there are more
+        connections."""
         values = self._by_direction["first_seq"].values
-        if self._compared[0] != len(values):
+        if self._equal_starts[0] != len(values):
             both = np.sort(values.reshape(-1, 2), axis=1)
-            keys = np.sort((both[:, 0] << 32 | both[:, 1])[both[:, 0] >= LEAST_RANDOM])
-            self._compared = len(values), bool((keys[1:] == keys[:-1]).any())
-        return self._compared[1]
+            random = np.flatnonzero(both[:, 0] >= LEAST_RANDOM)
+            _, which, counts = np.unique(
+                both[random, 0] << 32 | both[random, 1], return_inverse=True, return_counts=True
+            )
+            is_equal = counts[which] > 1
+            self._equal_starts = len(values), EqualStarts(random[is_equal], which[is_equal])
+        return self._equal_starts[1]
 
     def has_event(self, kind: EventKind, direction: int, begin_ns: int, end_ns: int) -> bool:
         """Whether something happened in a direction in this time, both ends included."""

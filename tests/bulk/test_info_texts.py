@@ -35,7 +35,16 @@ def test_texts_are_those_of_decoded_rows(path: Path, show_secrets: bool) -> None
 
 
 @pytest.mark.parametrize(
-    ("name", "least"), [("java-streams", 0.8), ("java-admin", 0.99), ("java-share-admin", 0.99), ("kraft-quorum", 0.9)]
+    ("name", "least"),
+    [
+        ("java-streams", 0.8),
+        ("java-admin", 0.99),
+        ("java-share-admin", 0.99),
+        ("kraft-quorum", 0.95),
+        ("java-sasl-scram-sha-512", 0.99),
+        ("java-sasl-oauthbearer", 0.99),
+        ("franz-go", 0.99),
+    ],
 )
 def test_most_rows_need_no_careful_look(name: str, least: float) -> None:
     capture = opened(PCAPS / f"{name}.pcapng")

@@ -37,7 +37,7 @@ def is_masked(message: ExchangeMessage, data: bytes) -> bool:
 
 def test_most_responses_of_a_quorum_are_public() -> None:
     public = [are_public(each, [each.data])[0] for each in fetched()]
-    assert sum(public) > 0.8 * len(public)
+    assert sum(public) > 0.95 * len(public)  # the others have configs, or are compressed
 
 
 @given(

@@ -10,6 +10,7 @@ from typing import ClassVar, Final, NamedTuple
 
 import numpy as np
 
+from dissector.core.columns import unique
 from dissector.core.finding import Severity
 from dissector.findings.explanation import Explanation
 from dissector.findings.framework.context import FindingContext
@@ -39,7 +40,7 @@ class SeenConnection(NamedTuple):
 
 
 class ConnectionStarts(Extractor):
-    """Observes each connection at its first row."""
+    """Observes each connection that may be a copy, or have one, at its first row."""
 
     max_scopes: ClassVar = 1
 
@@ -47,15 +48,15 @@ class ConnectionStarts(Extractor):
         super().__init__(context, sink)
         self._seen: BoundedStates[int, list[None]] = BoundedStates(list, MOST_CONNECTIONS)
 
-    def needed_apis(self, _rows: ExaminedRows, _is_clean: object) -> Apis:
-        """All rows, if there are copies: any may be the first of a connection."""
-        return None if self.context.may_have_copies() else NO_API
+    def needed_apis(self, rows: ExaminedRows, _is_clean: object) -> Apis:
+        """All rows, if one of these may be of a copy: any may be the first of a connection."""
+        return None if self.context.may_be_copies(unique(rows.connection), APART_NS).any() else NO_API
 
     def examine_rows(self, rows: ExaminedRows) -> None:
         """Observe connections that are new."""
-        if not self.context.may_have_copies():
-            return
         connections, firsts = np.unique(rows.connection, return_index=True)
+        may = self.context.may_be_copies(connections, APART_NS)
+        connections, firsts = connections[may], firsts[may]
         for at in np.sort(firsts[[self._seen.get(each) is None for each in connections.tolist()]]).tolist():
             connection = int(rows.connection[at])
             self._seen.of(connection)

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 from typing import Protocol
 
 from dissector.capture.injection_notes import InjectionNote
-from dissector.core.arrays import Int64
+from dissector.core.arrays import Bool, Int64
 from dissector.core.finding import Finding
 from dissector.findings.framework.examined_rows import ExaminedRows
 from dissector.protocol.message import Values
@@ -86,9 +86,9 @@ class FindingContext(Protocol):
     def first_sequence_numbers(self, connection: int) -> tuple[int, int]:
         """Return TCP's sequence numbers with which client and broker begin, -1 where one sent nothing."""
 
-    def may_have_copies(self) -> bool:
-        """Return whether connections may begin with the same sequence numbers as others: of a capture partition, which
-        does not have all connections, always."""
+    def may_be_copies(self, connections: Int64, apart_ns: int) -> Bool:
+        """Return which connections may begin with the same sequence numbers as others within this time, or begin as
+        others do that may: of a capture partition, which does not have all connections, all."""
 
     def began_ns(self, connection: int) -> int:
         """Return the time of the first packet of a connection."""

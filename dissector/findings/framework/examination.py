@@ -40,7 +40,7 @@ from dissector.protocol.misplaced_tags import misplaced_tags
 from dissector.protocol.schema.api_keys import ApiKey
 from dissector.tls.plaintext import Plaintext
 from dissector.transport import Retransmissions
-from dissector.transport.deliveries import Deliveries, Delivery, EventKind
+from dissector.transport.deliveries import Deliveries, Delivery, EqualStarts, EventKind
 
 STEP: Final = 4_096
 """Rows that are examined between two reports of progress."""
@@ -102,6 +102,8 @@ class Examination:
         self._is_part = part
         self._plaintext = plaintext
         self._injected = InjectedRows(index.injections, decoder)
+        self._copies: tuple[EqualStarts | None, Int64] = (None, np.zeros(0, np.int64))
+        """Those of the connections that begin alike that may be copies."""
         self.findings = FindingStore(UNLIMITED if part else MAX_FINDINGS)
         self.observations = ObservationLog()
         sink = self.observations if part else ImmediateAggregation(self.findings)
@@ -301,10 +303,23 @@ class Examination:
         one, other = self._deliveries.first_sequence_numbers(connection)
         return (one, other) if not self._direction(connection, of_client=True) & 1 else (other, one)
 
-    def may_have_copies(self) -> bool:
-        """Return whether connections may begin with the same sequence numbers as others: of a capture partition, which
-        does not have all connections, always."""
-        return self._is_part or self._deliveries.has_equal_starts()
+    def may_be_copies(self, connections: Int64, apart_ns: int) -> Bool:
+        """Return which connections may begin with the same sequence numbers as others within this time, or begin as
+        others do that may: of a capture partition, which does not have all connections, all."""
+        if self._is_part:
+            return np.ones(len(connections), np.bool_)
+        starts = self._deliveries.equal_starts()
+        if self._copies[0] is not starts:
+            self._copies = starts, self._copied(starts, apart_ns)
+        return is_in(connections, self._copies[1])
+
+    def _copied(self, starts: EqualStarts, apart_ns: int) -> Int64:
+        """Return those of these connections that begin as two do within this time, ascending."""
+        began_ns = self._connections.first_times_ns(starts.connections)
+        order = np.lexsort((began_ns, starts.numbers))
+        numbers, began_ns = starts.numbers[order], began_ns[order]
+        is_close = (np.diff(numbers) == 0) & (np.diff(began_ns) <= apart_ns)
+        return starts.connections[is_in(starts.numbers, unique(numbers[1:][is_close]))]
 
     def began_ns(self, connection: int) -> int:
         """Return the time of the first packet of a connection."""
