@@ -77,10 +77,16 @@ class Answering:
         self._ids = {name: topic_id for topic_id, name in recording.topics.items()}
         self._by_api: dict[int, list[RecordedExchange]] = {}
         self._silent: dict[int, list[RecordedExchange]] = {}
-        """Those without a response."""
+        """Those that have no response: acks=0."""
+        opaque: dict[tuple[int, int], list[RecordedExchange]] = {}
         for each in recording.exchanges:
-            kind = self._silent if each.response is None else self._by_api
+            if each.is_opaque:
+                opaque.setdefault((each.key, each.version), []).append(each)
+                continue
+            is_silent = each.key == ApiKey.PRODUCE and each.asked.get("acks") == 0
+            kind = self._silent if is_silent else self._by_api
             kind.setdefault(each.key, []).append(each)
+        self._opaque = {key: ApiMatching(exchanges) for key, exchanges in opaque.items()}
         self.offer = _offer(self._by_api)
         """The versions of each API that the recorded broker offers."""
         self.is_offer_recorded = any(each.answered.get("api_keys") and not each.has_error for each in
@@ -99,7 +105,7 @@ class Answering:
 
     def restart(self) -> None:
         """Answer from the beginning again: all clients have gone."""
-        for each in (*self._matching.values(), *self._silent_matching.values()):
+        for each in (*self._matching.values(), *self._silent_matching.values(), *self._opaque.values()):
             each.restart()
         self._fetches.restart()
 
@@ -111,11 +117,16 @@ class Answering:
         correlation_id = int.from_bytes(frame[PREFIX + 4 : LEAST], "big", signed=True)
         known = api(key)
         name = f"{known.name if known else f'API {key}'} v{version}"
+        asked, body_at = read_request(frame, key, version)
+        opaque = self._opaque.get((key, version))
+        if opaque and (asked is None or key not in self._by_api or opaque.has(version, frame[LEAST:])):
+            answer = self._recorded(opaque.match(version, frozenset(), frame[LEAST:]).exchanges[0], correlation_id)
+            answer.name = name
+            return answer
         if known is None or not known.versions.contains(version):
             if key == ApiKey.API_VERSIONS:
                 return self._old_versions(version, correlation_id, name)
             return Answer(None, trouble="no version that this release knows", closes=True, name=name)
-        asked, body_at = read_request(frame, key, version)
         if asked is None:
             return Answer(None, trouble="a request that can't be read", closes=True, name=name)
         answer = self._answer(key, version, correlation_id, asked, frame[body_at:], state)
@@ -149,8 +160,10 @@ class Answering:
 
     def _matched(self, key: int, version: int, correlation_id: int, asked: Values, body: bytes) -> Answer:
         match = self._matching[key].match(version, requested(key, asked, self._names), body)
+        if not match.exchanges:
+            return self._refusal(key, version, correlation_id, asked, "the recording has no response to it")
         best = match.exchanges[0]
-        if match.is_same and not self._asks_all(key, version, asked):
+        if match.is_same:
             return self._recorded(best, correlation_id)
         assembly = Assembly(key, version, asked, match.exchanges, self._ids, self._names)
         made = assembly.body()
@@ -189,7 +202,8 @@ class Answering:
 
     def _recorded(self, exchange: RecordedExchange, correlation_id: int) -> Answer:
         """Return a recorded response as it is, addresses apart."""
-        assert exchange.response is not None
+        if exchange.response is None:
+            return Answer(None, [exchange.number])
         frame = exchange.response[:PREFIX] + correlation_id.to_bytes(4, "big", signed=True) + exchange.response[8:]
         frame = self._with_addresses(exchange.key, exchange.version, frame)
         return Answer(frame, [exchange.number], _wait(exchange.key, [exchange]))

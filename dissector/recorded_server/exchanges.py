@@ -46,6 +46,8 @@ class RecordedExchange:
     """Where the body of the request begins."""
     entities: Entities = field(default_factory=frozenset)
     has_error: bool = False
+    is_opaque: bool = False
+    """Whether it can't be read, of a newer version or damaged: it answers its own API and version, as it is."""
 
     @property
     def body(self) -> bytes:
@@ -84,8 +86,12 @@ def recording_of(capture: Capture) -> Recording:
 
 
 def recording_of_frames(frames: Iterable[tuple[bytes, bytes | None]]) -> Recording:
-    """Take frames of requests and of their responses, size prefixes included."""
-    found = [_recorded(number, 1, 0, 0, request, response) for number, (request, response) in enumerate(frames, 1)]
+    """Take frames of requests and of their responses, size prefixes included. The same request as one without a
+    response gets none: whoever chose the frames means it, while a capture often ends before a response."""
+    found = [
+        _recorded(number, 1, 0, 0, request, response, may_be_silent=True)
+        for number, (request, response) in enumerate(frames, 1)
+    ]
     whole = [each for each in found if each is not None]
     return Recording(whole, len(found) - len(whole))
 
@@ -113,28 +119,39 @@ def _of_exchange(exchange: Exchange) -> RecordedExchange | None:
 
 
 def _recorded(
-    number: int, connection: int, time_ns: int, latency_ns: int, request: bytes, response: bytes | None
+    number: int,
+    connection: int,
+    time_ns: int,
+    latency_ns: int,
+    request: bytes,
+    response: bytes | None,
+    *,
+    may_be_silent: bool = False,
 ) -> RecordedExchange | None:
     """Return an exchange; None if it can't be read."""
     if len(request) < LEAST:
         return None
     key, version = key_and_version(request)
     known = api(key)
-    if known is None or not known.versions.contains(version):
-        return None
     asked, body_at = read_request(request, key, version)
-    if asked is None:
+    is_silent = key == ApiKey.PRODUCE and asked is not None and asked.get("acks") == 0
+    if response is None and not (is_silent or may_be_silent):
+        return None
+    if response is not None and len(response) < PREFIX + 4:
         return None
     answered: Values = {}
     answered_version = version
-    if response is not None:
+    is_opaque = asked is None or known is None or not known.versions.contains(version)
+    if response is not None and not is_opaque:
         layout = response_layout(key, version, response)
         decoded = read(response, layout)
-        if layout.body is None or decoded.rest or decoded.partial or len(response) < PREFIX + 4:
-            return None
+        is_opaque = layout.body is None or bool(decoded.rest or decoded.partial)
         answered, answered_version = decoded.body, layout.body_version
-    elif not (key == ApiKey.PRODUCE and asked.get("acks") == 0):
-        return None
+    if asked is None or is_opaque:
+        return RecordedExchange(
+            number, key, version, request, response, connection, time_ns, latency_ns, {}, {}, version, LEAST,
+            is_opaque=True,
+        )  # fmt: skip
     return RecordedExchange(
         number, key, version, request, response, connection, time_ns, latency_ns, asked, answered, answered_version,
         body_at, has_error=error_in(answered),

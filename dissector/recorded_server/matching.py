@@ -28,7 +28,7 @@ class Match(NamedTuple):
 
 @dataclass(slots=True)
 class _Alike:
-    """Exchanges about the same entities in the same version, in recorded order."""
+    """Exchanges with a response, about the same entities in the same version, in recorded order."""
 
     entities: Entities
     version: int
@@ -50,7 +50,8 @@ class ApiMatching:
         self._used: set[int] = set()
         for each in exchanges:
             key = each.entities, each.version
-            self._alike.setdefault(key, _Alike(*key)).exchanges.append(each)
+            if each.response is not None:
+                self._alike.setdefault(key, _Alike(*key)).exchanges.append(each)
             self._same.setdefault((each.version, each.body), []).append(each)
 
     def restart(self) -> None:
@@ -58,6 +59,10 @@ class ApiMatching:
         self._used.clear()
         for each in self._alike.values():
             each.at = 0
+
+    def has(self, version: int, body: bytes) -> bool:
+        """Return whether the very same was asked for."""
+        return (version, body) in self._same
 
     def match(self, version: int, entities: Entities, body: bytes) -> Match:
         """Return what answers a request."""
@@ -67,6 +72,8 @@ class ApiMatching:
         if same is not None:
             self._used.add(same.number)
             return Match([same, *others], is_same=True, is_repeated=False)
+        if not ranked:
+            return Match([], is_same=False, is_repeated=False)
         best = ranked[0]
         while best.at < len(best.exchanges):
             found = best.exchanges[best.at]
