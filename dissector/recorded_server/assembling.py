@@ -76,7 +76,10 @@ class Assembly:
         return of is not self._of or meaning(name) in IDENTITY
 
     def _entry(self, of: StructPlan, wanted: Values, around: Identity) -> Values:
-        here = (*around, *own_identity(wanted, self._names))
+        own = own_identity(wanted, self._names)
+        if not own:  # nothing says which one it is: members that leave
+            return self._filled(of, wanted, {}, around)
+        here = (*around, *own)
         recorded = next(self._entries(without_around(here)), None)
         if recorded is not None:
             return self._filled(of, wanted, in_layout(of, recorded, self._ids, self._names), here)

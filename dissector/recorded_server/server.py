@@ -29,6 +29,8 @@ MOST_HELD: Final = 256 << 20
 FRAME_SECONDS: Final = 60
 """How long a frame may take from its first byte to its last one."""
 MOST_LINES: Final = 1_000
+QUIET_SECONDS: Final = 1.0
+"""After so long without a client the next one finds the recording from its beginning."""
 _PIECE: Final = 1 << 16
 _SHOWN: Final = 8
 
@@ -87,6 +89,8 @@ class RecordedServer:
         self._said: set[str] = set()
         self._server: asyncio.Server | None = None
         self._open: set[asyncio.Task[None]] = set()
+        self._last_end = 0.0
+        """When the last connection ended, of the loop's clock."""
         self._held = 0
         self.connections = 0
         """How many there were."""
@@ -109,6 +113,8 @@ class RecordedServer:
     async def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         task = asyncio.current_task()
         assert task is not None
+        if not self._open and asyncio.get_running_loop().time() - self._last_end > QUIET_SECONDS:
+            self.answering.restart()
         self._open.add(task)
         self.connections += 1
         try:
@@ -122,8 +128,7 @@ class RecordedServer:
             pass  # clients close without a word
         finally:
             self._open.discard(task)
-            if not self._open:
-                self.answering.restart()
+            self._last_end = asyncio.get_running_loop().time()
             writer.close()
 
     async def _talk(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, number: int) -> None:
@@ -194,7 +199,7 @@ class RecordedServer:
                         return None
                 return b"".join(parts)
         except asyncio.IncompleteReadError:
-            self._complain(f"{peer}: ended inside a frame")
+            self._complain(f"{peer}: ended inside the size of a frame")
         except TimeoutError:
             self._complain(f"{peer}: no whole frame within {FRAME_SECONDS} s")
         finally:

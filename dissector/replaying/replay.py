@@ -101,7 +101,7 @@ class Replay:
         """Send everything that may be sent. Raises `ReplayError`."""
         try:
             self._context = None if self._settings.tls is None else tls_context(self._settings.tls)
-            control = await self._open(self._settings.broker)
+            control = await self._open(self._settings.broker, self._settings.login or self._recorded_login())
             cluster = await look_at(control)
         except (TlsError, ConnectError, LoginError) as error:
             raise ReplayError(str(error)) from None
@@ -227,7 +227,7 @@ class Replay:
             if total > MOST_BYTES:
                 raise ReplayError(f"more than {MOST_BYTES >> 30} GiB were sent and received: replay a part of it")
             try:
-                sending.current = await self._open(sending.broker or self._settings.broker)
+                sending.current = await self._open(sending.broker or self._settings.broker, self._settings.login)
             except (ConnectError, LoginError) as error:
                 if sending.broker in (None, self._settings.broker):
                     raise ReplayError(str(error)) from None
@@ -236,8 +236,16 @@ class Replay:
                 return await self._connection(sending)
         return sending.current
 
-    async def _open(self, broker: BrokerAddress) -> Connection:
-        made = await Connection.open(broker, self._settings.tls, self._context, self._settings.login)
+    def _recorded_login(self) -> Login | None:
+        """Return who logs in with PLAIN in the recording, if that may be sent again: to look at the cluster first."""
+        for each in self._recording.exchanges if self._settings.recorded_login else ():
+            parts = (each.asked.get("auth_bytes") or b"").split(b"\0") if each.key == ApiKey.SASL_AUTHENTICATE else []
+            if len(parts) == 3 and not each.has_error:
+                return Login("PLAIN", parts[1].decode(errors="replace"), parts[2].decode(errors="replace"))
+        return None
+
+    async def _open(self, broker: BrokerAddress, login: Login | None) -> Connection:
+        made = await Connection.open(broker, self._settings.tls, self._context, login)
         self._connections.append(made)
         return made
 
