@@ -13,8 +13,8 @@ from dissector.core.text import endpoint_name
 from dissector.proxy_server.broker_address import listen_address
 from dissector.recorded_server import (
     Answered,
+    RecordedExchanges,
     RecordedServer,
-    Recording,
     ServeSettings,
     recording_of,
     recording_of_frames,
@@ -34,7 +34,7 @@ class Served:
     '127.0.0.1'
     """
 
-    def __init__(self, recording: Recording, settings: ServeSettings) -> None:
+    def __init__(self, recording: RecordedExchanges, settings: ServeSettings) -> None:
         self.requests: list[bytes] = []
         """The frames that clients sent, size prefixes included."""
         self.unanswered: list[str] = []
@@ -82,7 +82,7 @@ def serve(
     advertise: str = "",
     speed: float | None = None,
 ) -> Served:
-    """Answer clients from captures, or from frames of requests and of their responses, size prefixes included.
+    """RecordedAnswer clients from captures, or from frames of requests and of their responses, size prefixes included.
 
     The parameters are as the options of ``kdissect serve``: `listen` is ``[HOST:]PORT``, by default any port of
     loopback, and long polls are answered at once unless there is a `speed`. Raises `CaptureError` for a capture that
@@ -96,7 +96,7 @@ def serve(
     return Served(_recording(source), ServeSettings(host, port or 0, advertise, speed))
 
 
-def _recording(source: str | PathLike[str] | Sequence[str | PathLike[str]] | Frames) -> Recording:
+def _recording(source: str | PathLike[str] | Sequence[str | PathLike[str]] | Frames) -> RecordedExchanges:
     parts: list[object] = [source] if isinstance(source, str | PathLike) else list(source)
     paths = [fspath(each) for each in parts if isinstance(each, str | PathLike)]
     if not paths:

@@ -29,7 +29,7 @@ from dissector.proxy_server import AddressError, BrokerAddress, UpstreamTls
 from dissector.recorded_server import recording_of
 from dissector.replaying import Login, Replay, ReplayError, ReplaySettings
 from dissector.replaying.logins import MECHANISMS
-from dissector.replaying.replay import Outcome, left_out_words
+from dissector.replaying.replay import ReplayOutcome, left_out_words
 
 PASSWORD_VARIABLE: Final = "KDISSECT_PASSWORD"
 
@@ -101,7 +101,7 @@ def replay(file: str, settings: ReplaySettings, path: str, form: DiffFormat, opt
         return _compare(file, made, outcome, settings, form, options)
 
 
-def _write(path: str, outcome: Outcome, settings: ReplaySettings) -> None:
+def _write(path: str, outcome: ReplayOutcome, settings: ReplaySettings) -> None:
     """Write what was sent and received, as packets. Raises `CaptureError`."""
     try:
         with open(path, "wb", opener=private) as out:
@@ -111,7 +111,7 @@ def _write(path: str, outcome: Outcome, settings: ReplaySettings) -> None:
 
 
 def _compare(
-    file: str, made: str, outcome: Outcome, settings: ReplaySettings, form: DiffFormat, options: CaptureOptions
+    file: str, made: str, outcome: ReplayOutcome, settings: ReplaySettings, form: DiffFormat, options: CaptureOptions
 ) -> int:
     ports = frozenset(each.server.port for each in outcome.conversations)
     with options.open([file]) as recorded, Capture([made], ports=ports) as replayed:

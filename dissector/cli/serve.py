@@ -20,7 +20,7 @@ from dissector.protocol.message import key_and_version, request_layout
 from dissector.proxy_server import AddressError
 from dissector.proxy_server.broker_address import listen_address
 from dissector.proxy_server.settings import ANY_ADDRESSES, FIRST_PORT
-from dissector.recorded_server import Answered, RecordedServer, Recording, ServeSettings, recording_of
+from dissector.recorded_server import Answered, RecordedExchanges, RecordedServer, ServeSettings, recording_of
 from dissector.recorded_server.server import listen_words
 
 _TRIES: Final = 1_000
@@ -54,13 +54,13 @@ def serve(
         names = ", ".join(capture.names)
     if not recording.exchanges:
         return print_error(f"{names}: no whole exchange of Kafka in it: nothing can be answered")
-    return asyncio.run(_Run(recording, settings, names, shows=text).run(duration))
+    return asyncio.run(_ServeRun(recording, settings, names, shows=text).run(duration))
 
 
-class _Run:
+class _ServeRun:
     """One run: what was answered is counted, and printed if it is wanted."""
 
-    def __init__(self, recording: Recording, settings: ServeSettings, names: str, *, shows: bool) -> None:
+    def __init__(self, recording: RecordedExchanges, settings: ServeSettings, names: str, *, shows: bool) -> None:
         self._recording = recording
         self._settings = settings
         self._names = names

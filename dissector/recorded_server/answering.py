@@ -25,7 +25,7 @@ from dissector.proxy_server.faults.error_responses import body_for, error_respon
 from dissector.proxy_server.rewriting import OwnAddresses, rewritten
 from dissector.recorded_server.assembling import NOT_RECORDED, Assembly
 from dissector.recorded_server.entities import requested
-from dissector.recorded_server.exchanges import LEAST, RecordedExchange, Recording, read_request
+from dissector.recorded_server.exchanges import LEAST, RecordedExchange, RecordedExchanges, read_request
 from dissector.recorded_server.fetching import FetchAnswers
 from dissector.recorded_server.layouts import in_layout
 from dissector.recorded_server.matching import ApiMatching
@@ -39,7 +39,7 @@ MS: Final = 1_000_000
 
 
 @dataclass(slots=True)
-class Answer:
+class RecordedAnswer:
     """What a client gets."""
 
     frame: bytes | None
@@ -70,7 +70,7 @@ class ClientState:
 class Answering:
     """Answers from a recording."""
 
-    def __init__(self, recording: Recording, own: OwnAddresses) -> None:
+    def __init__(self, recording: RecordedExchanges, own: OwnAddresses) -> None:
         """`own` are the addresses that stand in place of brokers'."""
         self._own = own
         self._names = recording.topics
@@ -109,10 +109,10 @@ class Answering:
             each.restart()
         self._fetches.restart()
 
-    def answer(self, frame: bytes, state: ClientState) -> Answer:
+    def answer(self, frame: bytes, state: ClientState) -> RecordedAnswer:
         """Answer a request; `frame` has its size prefix."""
         if len(frame) < LEAST:
-            return Answer(None, trouble=f"a request of {len(frame) - PREFIX} bytes", closes=True)
+            return RecordedAnswer(None, trouble=f"a request of {len(frame) - PREFIX} bytes", closes=True)
         key, version = key_and_version(frame)
         correlation_id = int.from_bytes(frame[PREFIX + 4 : LEAST], "big", signed=True)
         known = api(key)
@@ -126,16 +126,16 @@ class Answering:
         if known is None or not known.versions.contains(version):
             if key == ApiKey.API_VERSIONS:
                 return self._old_versions(version, correlation_id, name)
-            return Answer(None, trouble="no version that this release knows", closes=True, name=name)
+            return RecordedAnswer(None, trouble="no version that this release knows", closes=True, name=name)
         if asked is None:
-            return Answer(None, trouble="a request that can't be read", closes=True, name=name)
+            return RecordedAnswer(None, trouble="a request that can't be read", closes=True, name=name)
         answer = self._answer(key, version, correlation_id, asked, frame[body_at:], state)
         answer.name = name
         return answer
 
     def _answer(
         self, key: int, version: int, correlation_id: int, asked: Values, body: bytes, state: ClientState
-    ) -> Answer:
+    ) -> RecordedAnswer:
         offered = self.offer.get(key)
         if key == ApiKey.API_VERSIONS:
             if offered is None or not offered.contains(version):
@@ -147,7 +147,7 @@ class Answering:
         if key == ApiKey.PRODUCE and asked.get("acks") == 0:
             silent = self._silent_matching.get(key)
             found = silent and silent.match(version, requested(key, asked, self._names), body)
-            return Answer(None, [found.exchanges[0].number] if found else [])
+            return RecordedAnswer(None, [found.exchanges[0].number] if found else [])
         if login := self._login(key, version, correlation_id, asked, state):
             return login
         if key == ApiKey.FETCH and key in self._by_api:
@@ -158,7 +158,7 @@ class Answering:
             return self._refusal(key, version, correlation_id, asked, "the recording has no such request")
         return self._matched(key, version, correlation_id, asked, body)
 
-    def _matched(self, key: int, version: int, correlation_id: int, asked: Values, body: bytes) -> Answer:
+    def _matched(self, key: int, version: int, correlation_id: int, asked: Values, body: bytes) -> RecordedAnswer:
         match = self._matching[key].match(version, requested(key, asked, self._names), body)
         if not match.exchanges:
             return self._refusal(key, version, correlation_id, asked, "the recording has no response to it")
@@ -186,7 +186,7 @@ class Answering:
             answer.trouble = f"{NOT_RECORDED}: {shortened(', '.join(assembly.unknown))}"
         return answer
 
-    def _fetched(self, version: int, correlation_id: int, asked: Values, body: bytes) -> Answer:
+    def _fetched(self, version: int, correlation_id: int, asked: Values, body: bytes) -> RecordedAnswer:
         found = self._fetches.answer(version, asked, body)
         if found.body is None:
             return self._recorded(found.exchanges[0], correlation_id)
@@ -200,25 +200,25 @@ class Answering:
             answer.trouble = f"{NOT_RECORDED}: {shortened(', '.join(found.unknown))}"
         return answer
 
-    def _recorded(self, exchange: RecordedExchange, correlation_id: int) -> Answer:
+    def _recorded(self, exchange: RecordedExchange, correlation_id: int) -> RecordedAnswer:
         """Return a recorded response as it is, addresses apart."""
         if exchange.response is None:
-            return Answer(None, [exchange.number])
+            return RecordedAnswer(None, [exchange.number])
         frame = exchange.response[:PREFIX] + correlation_id.to_bytes(4, "big", signed=True) + exchange.response[8:]
         frame = self._with_addresses(exchange.key, exchange.version, frame)
-        return Answer(frame, [exchange.number], _wait(exchange.key, [exchange]))
+        return RecordedAnswer(frame, [exchange.number], _wait(exchange.key, [exchange]))
 
     def _made(
         self, key: int, version: int, correlation_id: int, body: Values, exchanges: list[RecordedExchange]
-    ) -> Answer:
+    ) -> RecordedAnswer:
         layout = response_layout_to_write(key, version, body)
         try:
             frame = frame_bytes(layout, {"correlation_id": correlation_id}, body)
         except EncodeError as error:
             words = f"the recorded response can't be written as v{version}: {error}"
-            return Answer(None, trouble=shortened(words), closes=True)
+            return RecordedAnswer(None, trouble=shortened(words), closes=True)
         rows = list(dict.fromkeys(each.number for each in exchanges))
-        return Answer(self._with_addresses(key, version, frame), rows, _wait(key, exchanges))
+        return RecordedAnswer(self._with_addresses(key, version, frame), rows, _wait(key, exchanges))
 
     def _with_addresses(self, key: int, version: int, frame: bytes) -> bytes:
         places = ADDRESSES.get(key)
@@ -231,16 +231,16 @@ class Answering:
             return frame
         return rewritten(frame, len(frame), walk, self._own)
 
-    def _refusal(self, key: int, version: int, correlation_id: int, asked: Values, why: str) -> Answer:
+    def _refusal(self, key: int, version: int, correlation_id: int, asked: Values, why: str) -> RecordedAnswer:
         frame = error_response(key, version, correlation_id, asked, ErrorCode.UNSUPPORTED_VERSION, NOT_RECORDED)
         how = "connection closed" if frame is None else "UNSUPPORTED_VERSION"
-        return Answer(frame, trouble=f"{why}: {how}", closes=frame is None)
+        return RecordedAnswer(frame, trouble=f"{why}: {how}", closes=frame is None)
 
     def _has(self, key: int, version: int) -> bool:
         """Return whether a version was recorded: brokers of one cluster may offer different ones."""
         return any(each.version == version for each in self._by_api.get(key, ()))
 
-    def _old_versions(self, version: int, correlation_id: int, name: str) -> Answer:
+    def _old_versions(self, version: int, correlation_id: int, name: str) -> RecordedAnswer:
         """A broker that lacks the version of ApiVersions names those that it has, in version 0 (KIP-511)."""
         for each in self._by_api.get(ApiKey.API_VERSIONS, ()):
             if each.version == version and each.answered_version != version:
@@ -250,7 +250,7 @@ class Answering:
         offered = self.offer.get(ApiKey.API_VERSIONS)
         if offered is None:
             why = "the recorded broker has no ApiVersions: connection closed"
-            return Answer(None, trouble=why, closes=True, name=name)
+            return RecordedAnswer(None, trouble=why, closes=True, name=name)
         row = {"api_key": int(ApiKey.API_VERSIONS), "min_version": offered.low, "max_version": offered.high}
         body = {"error_code": int(ErrorCode.UNSUPPORTED_VERSION), "api_keys": [row]}
         answer = self._made(ApiKey.API_VERSIONS, 0, correlation_id, body, [])
@@ -259,9 +259,11 @@ class Answering:
 
     def _made_offer(self) -> Values:
         rows = [{"api_key": key, "min_version": each.low, "max_version": each.high} for key, each in self.offer.items()]
-        return {"error_code": 0, "api_keys": rows, "throttle_time_ms": 0}
+        return {"error_code": 0, "api_keys": rows}
 
-    def _login(self, key: int, version: int, correlation_id: int, asked: Values, state: ClientState) -> Answer | None:
+    def _login(
+        self, key: int, version: int, correlation_id: int, asked: Values, state: ClientState
+    ) -> RecordedAnswer | None:
         """Remember the mechanism of a login, and refuse what a recording can't answer."""
         recorded = self._by_api.get(ApiKey.SASL_HANDSHAKE)
         if key == ApiKey.SASL_HANDSHAKE and recorded:

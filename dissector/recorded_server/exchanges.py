@@ -55,7 +55,7 @@ class RecordedExchange:
 
 
 @dataclass(slots=True)
-class Recording:
+class RecordedExchanges:
     """All that can be answered from."""
 
     exchanges: list[RecordedExchange] = field(default_factory=list)
@@ -71,7 +71,7 @@ class Recording:
             each.entities = requested(each.key, each.asked, self.topics)
 
 
-def recording_of(capture: Capture) -> Recording:
+def recording_of(capture: Capture) -> RecordedExchanges:
     """Read a capture, which shows its secrets, to its end."""
     for _ in () if capture.is_read else capture.read():
         pass
@@ -82,10 +82,10 @@ def recording_of(capture: Capture) -> Recording:
         if found is not None:
             size += len(found.request) + len(found.response or b"")
             whole.append(found)
-    return Recording(whole, len(capture) - len(whole))
+    return RecordedExchanges(whole, len(capture) - len(whole))
 
 
-def recording_of_frames(frames: Iterable[tuple[bytes, bytes | None]]) -> Recording:
+def recording_of_frames(frames: Iterable[tuple[bytes, bytes | None]]) -> RecordedExchanges:
     """Take frames of requests and of their responses, size prefixes included. The same request as one without a
     response gets none: whoever chose the frames means it, while a capture often ends before a response."""
     found = [
@@ -93,7 +93,7 @@ def recording_of_frames(frames: Iterable[tuple[bytes, bytes | None]]) -> Recordi
         for number, (request, response) in enumerate(frames, 1)
     ]
     whole = [each for each in found if each is not None]
-    return Recording(whole, len(found) - len(whole))
+    return RecordedExchanges(whole, len(found) - len(whole))
 
 
 def learn_topics(body: Values, names: dict[str, str]) -> None:

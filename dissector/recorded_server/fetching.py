@@ -31,7 +31,7 @@ Place = tuple[str, int]
 Offsets = dict[Place, int]
 
 
-class Batch(NamedTuple):
+class OffsetSpan(NamedTuple):
     """A record batch or a message in bytes of records."""
 
     start: int
@@ -46,7 +46,7 @@ class FetchedPart:
 
     exchange: RecordedExchange
     values: Values
-    batches: list[Batch]
+    batches: list[OffsetSpan]
 
 
 @dataclass(slots=True)
@@ -220,7 +220,7 @@ class FetchAnswers:
         return values | {"high_watermark": offset, "last_stable_offset": offset, "log_start_offset": 0}
 
 
-def batches_of(records: bytes) -> Iterator[Batch]:
+def batches_of(records: bytes) -> Iterator[OffsetSpan]:
     """Yield the batches, or the messages of old formats, that are whole."""
     at = 0
     while at + _HEAD.size <= len(records):
@@ -231,7 +231,7 @@ def batches_of(records: bytes) -> Iterator[Batch]:
         last = base
         if magic >= 2 and end >= at + _LAST_DELTA_AT + _LAST_DELTA.size:
             last += _LAST_DELTA.unpack_from(records, at + _LAST_DELTA_AT)[0]
-        yield Batch(at, last, magic)
+        yield OffsetSpan(at, last, magic)
         at = end
 
 

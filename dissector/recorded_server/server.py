@@ -20,8 +20,8 @@ from dissector.protocol.schema.loader import api
 from dissector.proxy_server.address_walk import FoundAddress
 from dissector.proxy_server.broker_address import LOOPBACK
 from dissector.proxy_server.exchanges import stranger
-from dissector.recorded_server.answering import Answer, Answering, ClientState
-from dissector.recorded_server.exchanges import Recording
+from dissector.recorded_server.answering import Answering, ClientState, RecordedAnswer
+from dissector.recorded_server.exchanges import RecordedExchanges
 
 MOST_CONNECTIONS: Final = 1_000
 MOST_HELD: Final = 256 << 20
@@ -54,10 +54,10 @@ class Answered:
     connection: int
     request: bytes
     """The frame, its size prefix included."""
-    answer: Answer
+    answer: RecordedAnswer
 
 
-class _Own:
+class _OneAddress:
     """The address of this server in place of every broker's."""
 
     def __init__(self) -> None:
@@ -75,14 +75,14 @@ class RecordedServer:
 
     def __init__(
         self,
-        recording: Recording,
+        recording: RecordedExchanges,
         settings: ServeSettings,
         on_answer: Callable[[Answered], object] = lambda _: None,
         say: Callable[[str], object] = lambda _: None,
     ) -> None:
         """`say` gets lines for the user, each once."""
         self._settings = settings
-        self._own = _Own()
+        self._own = _OneAddress()
         self.answering = Answering(recording, self._own)
         self._on_answer = on_answer
         self._say = say
@@ -156,7 +156,7 @@ class RecordedServer:
             if answer.closes:
                 return
 
-    async def _waited(self, reader: asyncio.StreamReader, answer: Answer) -> bool:
+    async def _waited(self, reader: asyncio.StreamReader, answer: RecordedAnswer) -> bool:
         """Wait as long as an answer has to; return whether the client is still there."""
         speed = self._settings.speed
         if speed is None and not answer.is_asked_wait:

@@ -10,7 +10,7 @@ from dissector.protocol.schema.loader import api
 from dissector.protocol.schema.model import Versions
 from dissector.proxy_server.broker_address import BrokerAddress
 from dissector.recorded_server.exchanges import RecordedExchange
-from dissector.replaying.connection import ClosedError, Connection
+from dissector.replaying.connection import NoAnswerError, ReplayConnection
 
 SECONDS: Final = 30
 _GROUP, _TRANSACTION = 0, 1
@@ -20,7 +20,7 @@ _OLDEST_KEY: Final = Versions(1, 3)
 
 
 @dataclass(slots=True)
-class Cluster:
+class AskedCluster:
     """The answers."""
 
     nodes: dict[int, BrokerAddress] = field(default_factory=dict)
@@ -30,18 +30,18 @@ class Cluster:
     topics: set[str] = field(default_factory=set)
     offer: dict[int, Versions] = field(default_factory=dict)
 
-    async def coordinator(self, connection: Connection, key: str, kind: int) -> BrokerAddress | None:
+    async def coordinator(self, connection: ReplayConnection, key: str, kind: int) -> BrokerAddress | None:
         """Return the broker that coordinates a group or a transaction; None if it is not known."""
         version = _common(ApiKey.FIND_COORDINATOR, self.offer, _OLDEST_KEY)
         if version is None:
             return None
         try:
             body = await connection.ask(ApiKey.FIND_COORDINATOR, version, {"key": key, "key_type": kind}, SECONDS)
-        except (ClosedError, TimeoutError):
+        except (NoAnswerError, TimeoutError):
             return None
         return None if body.get("error_code", 1) else self.nodes.get(body["node_id"])
 
-    async def broker_of(self, connection: Connection, exchanges: list[RecordedExchange]) -> BrokerAddress | None:
+    async def broker_of(self, connection: ReplayConnection, exchanges: list[RecordedExchange]) -> BrokerAddress | None:
         """Return the broker that the requests of one connection are for: the leader of the first partition, the
         coordinator of the first group; None if any will do."""
         if len(self.nodes) < 2:
@@ -61,10 +61,10 @@ class Cluster:
         return None
 
 
-async def look_at(connection: Connection) -> Cluster:
-    """Ask a broker for its versions and its topics; nothing is created by that. Raises `ClosedError`,
+async def look_at(connection: ReplayConnection) -> AskedCluster:
+    """Ask a broker for its versions and its topics; nothing is created by that. Raises `NoAnswerError`,
     `TimeoutError`."""
-    cluster = Cluster()
+    cluster = AskedCluster()
     offered = await connection.ask(ApiKey.API_VERSIONS, 0, {}, SECONDS)
     for row in offered.get("api_keys") or ():
         cluster.offer[row["api_key"]] = Versions(row["min_version"], row["max_version"])
@@ -80,7 +80,7 @@ async def look_at(connection: Connection) -> Cluster:
     return cluster
 
 
-def _take(cluster: Cluster, body: Values) -> None:
+def _take(cluster: AskedCluster, body: Values) -> None:
     for node in body.get("brokers") or ():
         cluster.nodes[node["node_id"]] = BrokerAddress(node["host"], node["port"])
     for topic in body.get("topics") or ():

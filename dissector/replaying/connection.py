@@ -27,24 +27,24 @@ CLIENT_ID: Final = "kdissect-replay"
 _BUFFER: Final = 1 << 20
 
 
-class ClosedError(Exception):
+class NoAnswerError(Exception):
     """The broker has closed the connection, or it was closed as its answer made no sense."""
 
 
 @dataclass(slots=True)
-class _Waiting:
+class _SentRequest:
     correlation_id: int
     future: "asyncio.Future[bytes]"
     is_recorded: bool
 
 
-class Connection:
+class ReplayConnection:
     """An open connection."""
 
     def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, broker: BrokerAddress) -> None:
         self.broker = broker
         self._reader, self._writer = reader, writer
-        self._waiting: deque[_Waiting] = deque()
+        self._waiting: deque[_SentRequest] = deque()
         self._last_id = 0
         self.turns: list[Turn] = []
         """What was sent and received for the recording."""
@@ -56,7 +56,7 @@ class Connection:
     @classmethod
     async def open(
         cls, broker: BrokerAddress, tls: UpstreamTls | None, context: ssl.SSLContext | None, login: Login | None
-    ) -> "Connection":
+    ) -> "ReplayConnection":
         """Connect, and log in. Raises `ConnectError`, `LoginError`."""
         loop = asyncio.get_running_loop()
         reader = asyncio.StreamReader(limit=_BUFFER)
@@ -66,23 +66,23 @@ class Connection:
         if login is not None:
             try:
                 await made._log_in(login)
-            except (LoginError, ClosedError, TimeoutError) as error:
+            except (LoginError, NoAnswerError, TimeoutError) as error:
                 made.close()
                 words = f"login of {login.user} with {login.mechanism}: {error or 'no answer'}"
                 raise LoginError(f"{broker}: {words}") from None
         return made
 
     def send(self, frame: bytes, *, waits: bool, is_recorded: bool = True) -> "asyncio.Future[bytes]":
-        """Send a request with a correlation id of its own; return what becomes its response. Raises `ClosedError`."""
+        """Send a request with a correlation id of its own; return what becomes its response. Raises `NoAnswerError`."""
         if self.is_closed:
-            raise ClosedError("the connection is closed")
+            raise NoAnswerError("the connection is closed")
         self._last_id += 1
         sent = frame[: PREFIX + 4] + self._last_id.to_bytes(4, "big") + frame[PREFIX + 8 :]
         if is_recorded:
             self.turns.append(Turn(time.time_ns(), True, sent))
         future: asyncio.Future[bytes] = asyncio.get_running_loop().create_future()
         if waits:
-            self._waiting.append(_Waiting(self._last_id, future, is_recorded))
+            self._waiting.append(_SentRequest(self._last_id, future, is_recorded))
         else:
             future.set_result(b"")
         self._writer.write(sent)
@@ -96,7 +96,7 @@ class Connection:
             self._end("closed the connection")
 
     async def ask(self, key: int, version: int, body: Values, seconds: float) -> Values:
-        """Ask for something that is not recorded; return the body of the response. Raises `ClosedError`,
+        """Ask for something that is not recorded; return the body of the response. Raises `NoAnswerError`,
         `TimeoutError`."""
         layout = request_layout(key, version)
         header = request_header(layout, key, version, {"correlation_id": 0, "client_id": CLIENT_ID})
@@ -153,7 +153,7 @@ class Connection:
         self.is_closed = True
         for each in self._waiting:
             if not each.future.done():
-                each.future.set_exception(ClosedError(why))
+                each.future.set_exception(NoAnswerError(why))
                 each.future.exception()  # nobody may be waiting for it
         self._waiting.clear()
         self._writer.close()

@@ -28,9 +28,9 @@ from dissector.protocol.wire import EncodeError
 from dissector.proxy_server.broker_address import BrokerAddress
 from dissector.proxy_server.settings import UpstreamTls
 from dissector.proxy_server.upstream import ConnectError, TlsError, tls_context
-from dissector.recorded_server.exchanges import RecordedExchange, Recording
-from dissector.replaying.cluster import Cluster, look_at
-from dissector.replaying.connection import ClosedError, Connection
+from dissector.recorded_server.exchanges import RecordedExchange, RecordedExchanges
+from dissector.replaying.cluster import AskedCluster, look_at
+from dissector.replaying.connection import NoAnswerError, ReplayConnection
 from dissector.replaying.effects import Effect, creates_topics, effect_of
 from dissector.replaying.logins import Login, LoginError
 from dissector.replaying.own_ids import OwnIds
@@ -67,12 +67,12 @@ class _Sending:
     """A recorded connection, and the one that stands for it."""
 
     exchanges: list[RecordedExchange]
-    current: Connection | None = None
+    current: ReplayConnection | None = None
     broker: BrokerAddress | None = None
 
 
 @dataclass(slots=True)
-class Outcome:
+class ReplayOutcome:
     """What became of a replay."""
 
     rows: list[int] = field(default_factory=list)
@@ -85,19 +85,19 @@ class Outcome:
 class Replay:
     """One replay."""
 
-    def __init__(self, recording: Recording, settings: ReplaySettings, say: Callable[[str], object]) -> None:
+    def __init__(self, recording: RecordedExchanges, settings: ReplaySettings, say: Callable[[str], object]) -> None:
         self._recording = recording
         self._settings = settings
         self._say = say
         self._ids = OwnIds(recording.topics)
-        self._outcome = Outcome()
+        self._outcome = ReplayOutcome()
         self._context: ssl.SSLContext | None = None
-        self._connections: list[Connection] = []
+        self._connections: list[ReplayConnection] = []
         self._sendings: dict[int, _Sending] = {}
         self.left_out: dict[str, Counter[str]] = {}
         """How many requests of each API are not sent, by the reason."""
 
-    async def run(self) -> Outcome:
+    async def run(self) -> ReplayOutcome:
         """Send everything that may be sent. Raises `ReplayError`."""
         try:
             self._context = None if self._settings.tls is None else tls_context(self._settings.tls)
@@ -105,7 +105,7 @@ class Replay:
             cluster = await look_at(control)
         except (TlsError, ConnectError, LoginError) as error:
             raise ReplayError(str(error)) from None
-        except (ClosedError, TimeoutError) as error:
+        except (NoAnswerError, TimeoutError) as error:
             why = str(error) or "no answer to ApiVersions and Metadata"
             hint = "" if self._settings.login else "; it may want TLS (--tls) or a login (--user)"
             raise ReplayError(f"{self._settings.broker}: {why}{hint}") from None
@@ -125,7 +125,7 @@ class Replay:
         ]
         return self._outcome
 
-    def _chosen(self, cluster: Cluster) -> list[RecordedExchange]:
+    def _chosen(self, cluster: AskedCluster) -> list[RecordedExchange]:
         """Return the exchanges whose requests are sent, in the order of time."""
         mechanisms: dict[int, str] = {}
         found = []
@@ -141,7 +141,7 @@ class Replay:
                 found.append(each)
         return found
 
-    def _reason_against(self, each: RecordedExchange, cluster: Cluster, mechanism: str) -> str:
+    def _reason_against(self, each: RecordedExchange, cluster: AskedCluster, mechanism: str) -> str:
         """Return why a request is not sent; empty if it is."""
         if each.is_opaque:
             return "can't be read"
@@ -165,7 +165,7 @@ class Replay:
                 return "they may create topics that the broker does not have (--allow-writes)"
         return ""
 
-    async def _send_all(self, chosen: list[RecordedExchange], cluster: Cluster, control: Connection) -> None:
+    async def _send_all(self, chosen: list[RecordedExchange], cluster: AskedCluster, control: ReplayConnection) -> None:
         loop = asyncio.get_running_loop()
         for each in chosen:
             self._sendings.setdefault(each.connection, _Sending([])).exchanges.append(each)
@@ -195,14 +195,14 @@ class Replay:
             raise ReplayError(f"row {each.number}: {error}") from None
         try:
             future = connection.send(frame, waits=each.response is not None)
-        except ClosedError as error:
+        except NoAnswerError as error:
             self._outcome.unanswered[clean(str(error))] += 1
             return None
         await connection.drain()
         return asyncio.get_running_loop().create_task(self._finish(each, sent, future, connection))
 
     async def _finish(
-        self, each: RecordedExchange, sent: Values, future: "asyncio.Future[bytes]", connection: Connection
+        self, each: RecordedExchange, sent: Values, future: "asyncio.Future[bytes]", connection: ReplayConnection
     ) -> None:
         """Wait for a response, and learn from it."""
         if each.response is None:
@@ -215,12 +215,12 @@ class Replay:
             self._outcome.unanswered[f"{name}: no response within {self._settings.timeout:g} s"] += 1
             connection.close()
             return
-        except ClosedError as error:
+        except NoAnswerError as error:
             self._outcome.unanswered[f"{name}: the broker {error}"] += 1
             return
         self._ids.learn(each, sent, read(frame, response_layout(each.key, each.version, frame)).body)
 
-    async def _connection(self, sending: _Sending) -> Connection:
+    async def _connection(self, sending: _Sending) -> ReplayConnection:
         """Return the connection that stands for a recorded one, open. Raises `ReplayError`."""
         if sending.current is None or sending.current.is_closed:
             total = sum(len(turn.data) for each in self._connections for turn in each.turns)
@@ -244,8 +244,8 @@ class Replay:
                 return Login("PLAIN", parts[1].decode(errors="replace"), parts[2].decode(errors="replace"))
         return None
 
-    async def _open(self, broker: BrokerAddress, login: Login | None) -> Connection:
-        made = await Connection.open(broker, self._settings.tls, self._context, login)
+    async def _open(self, broker: BrokerAddress, login: Login | None) -> ReplayConnection:
+        made = await ReplayConnection.open(broker, self._settings.tls, self._context, login)
         self._connections.append(made)
         return made
 

@@ -11,6 +11,7 @@ import dissector
 from tests.cli.test_commands import kdissect
 from tests.conftest import PCAPS
 from tests.probe.servers import frame
+from tests.proxy_server.proxies import proxy
 from tests.recorded_server.served import ask_on, serve_command
 from tests.traffic import Turn, capture_of, conversation, request, response
 
@@ -96,3 +97,44 @@ def test_a_login_without_a_password_file_and_raw_tokens() -> None:
         client.sendall(b"\0\0\0\x06\0a\0pwd")
         assert frame(client) == b""
         assert ask_on(client, "ApiVersions", 0, {}).body["api_keys"]
+
+
+def test_a_new_client_speaks_to_an_old_broker_as_it_would() -> None:
+    """A recording whose broker offers Produce up to version 5, as that of Kafka 1.1 does."""
+    confluent_kafka = pytest.importorskip("confluent_kafka", reason="NOT TESTED: librdkafka can't be imported")
+    frames = []
+    with dissector.open(PCAPS / "java.pcapng") as capture:
+        for each in capture.exchanges():
+            response = each.response.data
+            if each.api == "ApiVersions":
+                body = dict(each.response.body)
+                body["api_keys"] = [
+                    {**row, "max_version": 5} if row["api_key"] == 0 else row for row in body["api_keys"]
+                ]
+                response = dissector.encode_response(
+                    "ApiVersions", each.api_version, body, correlation_id=each.correlation_id
+                )
+            frames.append((each.request.data, response))
+    done: list[object] = []
+    with dissector.serve(frames) as server:
+        producer = confluent_kafka.Producer({"bootstrap.servers": server.bootstrap, "message.timeout.ms": 15_000})
+        producer.produce("java-orders", b"tea", partition=0, on_delivery=lambda error, _: done.append(error))
+        producer.flush(20)
+        produced = {int.from_bytes(each[6:8], "big") for each in server.requests if each[4:6] == b"\0\0"}
+    assert done == [None]
+    assert produced == {5}
+
+
+def test_retries_are_tested_without_a_broker(tmp_path: Path) -> None:
+    """The recipe: a recording behind a proxy with a fault."""
+    confluent_kafka = pytest.importorskip("confluent_kafka", reason="NOT TESTED: librdkafka can't be imported")
+    done: list[object] = []
+    rule = ("", "api == Produce: error NOT_LEADER_OR_FOLLOWER, first 3")
+    with dissector.serve(PCAPS / "java.pcapng") as server, proxy(tmp_path, server.bootstrap, faults=(rule,)) as between:
+        producer = confluent_kafka.Producer({"bootstrap.servers": between.bootstrap, "message.timeout.ms": 15_000})
+        producer.produce("java-orders", b"tea", partition=0, on_delivery=lambda error, _: done.append(error))
+        producer.flush(20)
+        with between.capture() as capture:
+            errors = [each for each in capture.exchanges("api == Produce") if "NOT_LEADER" in each.row.info]
+    assert done == [None]
+    assert len(errors) == 3

@@ -4,12 +4,12 @@ from typing import Any
 
 import google_crc32c
 
-from dissector.recorded_server import Recording, recording_of_frames
+from dissector.recorded_server import RecordedExchanges, recording_of_frames
 from dissector.replaying.own_ids import OwnIds
 from tests.recorded_server.served import exchange
 
 
-def recorded(name: str, version: int, asked: dict[str, Any], answered: dict[str, Any]) -> Recording:
+def recorded(name: str, version: int, asked: dict[str, Any], answered: dict[str, Any]) -> RecordedExchanges:
     return recording_of_frames([exchange(name, version, asked, answered)])
 
 
