@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from dissector.api.messages import decode_request, decode_response, encode, encode_request, encode_response
     from dissector.api.opening import open  # noqa: A004  # the promised name
     from dissector.api.records import Record
+    from dissector.api.serving import Served, serve
     from dissector.api.tables import table_views
     from dissector.capture.errors import CaptureError
     from dissector.core.finding import Finding, Severity
@@ -56,6 +57,7 @@ __all__ = [
     "Packet",
     "Record",
     "RuleOutcome",
+    "Served",
     "Severity",
     "Wire",
     "WireError",
@@ -70,6 +72,7 @@ __all__ = [
     "open",
     "primitives",
     "proxy",
+    "serve",
     "table_views",
 ]
 
@@ -77,6 +80,7 @@ _HOMES: Final = {
     "api.capture": ("Capture", "Connection"), "api.comparing": ("Diff", "diff"), "api.exchange": ("Exchange", "Packet"),
     "api.live_traffic": ("Live", "live", "proxy"), "api.opening": ("open",), "api.records": ("Record",),
     "api.messages": ("decode_request", "decode_response", "encode", "encode_request", "encode_response"),
+    "api.serving": ("Served", "serve"),
     "api.tables": ("table_views",), "capture.errors": ("CaptureError",), "core.finding": ("Finding", "Severity"),
     "analysis.conformance": ("CheckResult",), "analysis.outcomes": ("RuleOutcome",),
     "api.faults": ("Fault",), "proxy_server.faults.errors": ("FaultError",),

@@ -81,7 +81,7 @@ def compare(
             if not side.exchanges:
                 return print_error(f"{side.label}: no Kafka request in it")
         as_json = partial(diff_to_json, comparison)
-        _write(form, as_json, diff_report(comparison, with_bytes=form is DiffFormat.HTML))
+        write_report(form, as_json, diff_report(comparison, with_bytes=form is DiffFormat.HTML))
         return 0 if comparison.is_same else NEGATIVE
 
 
@@ -130,7 +130,7 @@ def _compare_tables(
 
 def _matrix(columns: Sequence[DiffSide], form: DiffFormat) -> int:
     matrix = build_matrix(columns)
-    _write(form, partial(matrix_to_json, matrix), matrix_report(matrix))
+    write_report(form, partial(matrix_to_json, matrix), matrix_report(matrix))
     return 0 if matrix.is_same else NEGATIVE
 
 
@@ -139,7 +139,8 @@ def _side(capture: Capture, row_filter: "Filter | None", client: str = "") -> Di
     return DiffSide(capture, f"{name}, {row_filter.text}" if row_filter else name, row_filter, client)
 
 
-def _write(form: DiffFormat, as_json: Callable[[], dict[str, Any]], blocks: Iterable[ReportBlock]) -> None:
+def write_report(form: DiffFormat, as_json: Callable[[], dict[str, Any]], blocks: Iterable[ReportBlock]) -> None:
+    """Print a comparison."""
     if form is DiffFormat.JSON:
         sys.stdout.buffer.write(dumps(as_json()) + b"\n")
         return

@@ -19,12 +19,13 @@ from dissector.cli.comparing_commands import comparing_commands
 from dissector.cli.errors import open_standard_streams, output_error_code, print_error
 from dissector.cli.message_commands import message_commands
 from dissector.cli.reading_commands import reading_commands
+from dissector.cli.recording_commands import recording_commands
 from dissector.cli.schema_commands import schema
 from dissector.cli.screen import STDIN, is_terminal
 from dissector.cli.tables_commands import tables
 from dissector.cli.writing_commands import writing_commands
 
-COMMANDS: Final = (reading_commands, comparing_commands, writing_commands, message_commands)
+COMMANDS: Final = (reading_commands, comparing_commands, writing_commands, recording_commands, message_commands)
 ABOUT_ALL: Final = ("man",)
 """Commands that say something about every command."""
 PROGRAM: Final = "kdissect"

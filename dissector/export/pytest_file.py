@@ -19,16 +19,13 @@ _MAX_VALUE: Final = 200
 
 _HEAD: Final = '''"""Recorded exchanges as a test, made by `kdissect export`. It needs pytest and kafka-dissector.
 
-`broker` is a server that replays the recorded responses: requests of an API and version get its recorded responses in
-order, and then the last one again, each with the correlation id of the request. Connect a client to `broker.address`.
-The addresses of brokers in Metadata, FindCoordinator and DescribeCluster are its own: a real client stays with it.
+`broker` answers clients from these exchanges, as `kdissect serve` does from a capture: connect one to
+`broker.bootstrap`. The addresses of brokers in responses are its own: a real client stays with it. `broker.requests`
+has the frames that came, `broker.unanswered` what was not recorded.
 """
 
 import socket
-import threading
-from collections import defaultdict
 from collections.abc import Iterator
-from contextlib import suppress
 from typing import Any, NamedTuple
 
 import dissector
@@ -52,74 +49,17 @@ class Recorded(NamedTuple):
 '''
 
 _TAIL: Final = '''
-NAMES_BROKERS = (3, 10, 60)
-"""Metadata, FindCoordinator, DescribeCluster."""
 
-
-class Replay:
-    """A broker on loopback that replays the recorded responses."""
-
-    def __init__(self) -> None:
-        self.requests: list[bytes] = []
-        """The received frames, size prefix included."""
-        self._responses: defaultdict[tuple[int, int], list[bytes | None]] = defaultdict(list)
-        self._listener = socket.create_server(("127.0.0.1", 0))
-        self.address: tuple[str, int] = self._listener.getsockname()
-        for each in EXCHANGES:
-            self._responses[each.api_key, each.api_version].append(self.response(each))
-        threading.Thread(target=self._listen, daemon=True).start()
-
-    def close(self) -> None:
-        self._listener.close()
-
-    def response(self, recorded: Recorded) -> bytes | None:
-        """The recorded response, with this broker's address in place of all brokers'."""
-        if recorded.response is None or recorded.api_key not in NAMES_BROKERS:
-            return None if recorded.response is None else bytes.fromhex(recorded.response)
-        frame, api = bytes.fromhex(recorded.response), (recorded.api_key, recorded.api_version)
-        message = dissector.decode_response(frame, api_key=api[0], api_version=api[1], show_secrets=True)
-        self._move_brokers(message.body)
-        try:
-            return dissector.encode_response(*api, message.body, correlation_id=recorded.correlation_id)
-        except dissector.EncodeError:  # it was recorded damaged
-            return frame
-
-    def _move_brokers(self, value: Any) -> None:
-        if isinstance(value, list):
-            for each in value:
-                self._move_brokers(each)
-        elif isinstance(value, dict):
-            if value.get("host") and "port" in value:
-                value["host"], value["port"] = self.address
-            for each in value.values():
-                self._move_brokers(each)
-
-    def _listen(self) -> None:
-        while True:
-            try:
-                client, _ = self._listener.accept()
-            except OSError:
-                return
-            threading.Thread(target=self._talk, args=(client,), daemon=True).start()
-
-    def _talk(self, client: socket.socket) -> None:
-        with suppress(ConnectionError), client, client.makefile("rb") as stream:  # clients close without a word
-            while len(prefix := stream.read(4)) == 4:
-                request = stream.read(int.from_bytes(prefix, "big"))
-                self.requests.append(prefix + request)
-                responses = self._responses[int.from_bytes(request[:2], "big"), int.from_bytes(request[2:4], "big")]
-                if not responses:
-                    return  # no recorded response: a broker, too, closes the connection on an unknown API
-                response = responses.pop(0) if len(responses) > 1 else responses[0]
-                if response is not None:
-                    client.sendall(response[:4] + request[4:8] + response[8:])
+def served() -> dissector.Served:
+    frames = [(bytes.fromhex(each.request), None if each.response is None else bytes.fromhex(each.response))
+              for each in EXCHANGES]
+    return dissector.serve(frames)
 
 
 @pytest.fixture
-def broker() -> Iterator[Replay]:
-    replay = Replay()
-    yield replay
-    replay.close()
+def broker() -> Iterator[dissector.Served]:
+    with served() as found:
+        yield found
 
 
 @pytest.mark.parametrize("recorded", EXCHANGES, ids=lambda each: str(each.number))
@@ -141,16 +81,32 @@ def test_recorded_exchange(recorded: Recorded) -> None:
         assert {name: response.body[name] for name in recorded.response_fields} == recorded.response_fields
 
 
-def test_broker_replays_the_recorded_responses(broker: Replay) -> None:
+def test_broker_gives_the_recorded_responses(broker: dissector.Served) -> None:
     with socket.create_connection(broker.address, timeout=10) as client, client.makefile("rb") as stream:
         for each in EXCHANGES:
             client.sendall(bytes.fromhex(each.request))
             if each.response is not None:
                 prefix = stream.read(4)
-                assert prefix + stream.read(int.from_bytes(prefix, "big")) == broker.response(each)
+                frame = prefix + stream.read(int.from_bytes(prefix, "big"))
+                assert content(each, frame) == content(each, bytes.fromhex(each.response))
         client.shutdown(socket.SHUT_WR)
         assert stream.read() == b""  # the broker has read everything and sends nothing else
     assert [request.hex() for request in broker.requests] == [each.request for each in EXCHANGES]
+
+
+def content(recorded: Recorded, frame: bytes) -> Any:
+    """What a response has, without the addresses of brokers: the server's own stand in their place."""
+    api = {"api_key": recorded.api_key, "api_version": recorded.api_version}
+    message = dissector.decode_response(frame, **api, show_secrets=True)
+    return message.header, without_addresses(message.body) or frame.hex()
+
+
+def without_addresses(value: Any) -> Any:
+    if isinstance(value, list):
+        return [without_addresses(each) for each in value]
+    if isinstance(value, dict):
+        return {name: without_addresses(each) for name, each in value.items() if name not in ("host", "port")}
+    return value
 '''
 
 

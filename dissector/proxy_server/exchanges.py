@@ -86,7 +86,7 @@ class RequestStream(FrameStream):
     def _next_size(self, data: bytes, at: int, end: int) -> int:
         if self._is_first and end - at >= PREFIX:
             if not 0 <= SIZE.unpack_from(data, at)[0] <= limits.DEFAULT.frame_size:
-                raise NotKafkaError(_stranger(data[at:]))
+                raise NotKafkaError(stranger(data[at:]))
             self._is_first = False
         return super()._next_size(data, at, end)
 
@@ -183,12 +183,13 @@ def _expects_response(data: bytes, at: int, size: int, version: int) -> bool:
         return True
 
 
-def _stranger(head: bytes) -> str:
-    """Return what a client speaks instead of Kafka."""
+def stranger(head: bytes, server: str = "proxy") -> str:
+    """Return what a client speaks to the proxy, or to another server, instead of Kafka."""
     if head.startswith(_TLS_HANDSHAKE):
+        tls = ", or start the proxy with --listen-tls" if server == "proxy" else ""
         return (
-            "speaks TLS, and the proxy listens in plain: set security.protocol=PLAINTEXT or SASL_PLAINTEXT there, "
-            "or start the proxy with --listen-tls"
+            f"speaks TLS, and the {server} listens in plain: set security.protocol=PLAINTEXT or SASL_PLAINTEXT "
+            f"there{tls}"
         )
     if head[:4] in _HTTP:
         return "speaks HTTP, not Kafka"

@@ -18,7 +18,7 @@ from tests.forked import run_module
 from tests.needs import needs
 
 PROGRAM = typer.main.get_command(app)
-NEEDS = ("sudo", "probe", "proxy", "4.5.0", "man -l", "duckdb -init")
+NEEDS = ("sudo", "probe", "proxy", "kdissect serve", "kdissect replay", "4.5.0", "man -l", "duckdb -init")
 """Parts of examples that need what a test may lack: root's rights, a broker, a release to come, another program."""
 OF_A_SHELL = "|>*{"
 """What only a shell understands, where it is not quoted."""

@@ -73,9 +73,6 @@ def test_a_real_client_stays_with_the_replaying_broker(
 ) -> None:
     path = tmp_path / f"replay_{name.replace('-', '_')}.py"
     path.write_text(text_of(PCAPS / f"compare-{name}-1.pcapng"), "ascii")
-    broker = module_of(path).Replay()
-    try:
-        host, port = broker.address
-        assert produce(f"{host}:{port}", f"{name}-orders-1") == partitions
-    finally:
-        broker.close()
+    with module_of(path).served() as broker:
+        assert produce(broker.bootstrap, f"{name}-orders-1") == partitions
+        assert broker.unanswered == []

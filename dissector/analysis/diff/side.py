@@ -1,4 +1,4 @@
-"""A side of a comparison: a capture, the rows of it that match a filter, or a single row."""
+"""A side of a comparison: a capture, the rows of it that match a filter or were chosen, or a single row."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -48,3 +48,14 @@ class RowSide(DiffSide):
 
     def rows(self) -> Iterator[Int64]:
         yield np.array([self.row])
+
+
+@dataclass(frozen=True, slots=True)
+class RowsSide(DiffSide):
+    """Chosen exchanges."""
+
+    chosen: Int64 = field(kw_only=True)
+    """Rows, from 0 and ascending."""
+
+    def rows(self) -> Iterator[Int64]:
+        yield from (self.chosen[at : at + ROWS_PER_BATCH] for at in range(0, len(self.chosen), ROWS_PER_BATCH))

@@ -36,31 +36,42 @@ _IDENTITY: Final = frozenset((
 ))  # fmt: skip
 """What identifies an entity: this is repeated, and no more."""
 _ENTITY: Final = "entity"
-_UNKNOWN: Final = frozenset((
+UNKNOWN_NUMBERS: Final = frozenset((
     "base_offset", "high_watermark", "last_stable_offset", "low_watermark", "committed_offset", "generation_id",
     "node_id", "port", "producer_epoch", "end_offset", "offset", "leader_id", "leader_epoch", "controller_id",
 ))  # fmt: skip
 """Numbers that brokers set to -1 beside an error, whatever the schema's default."""
 
 
-def error_response(key: int, version: int, correlation_id: int, request: Values, code: ErrorCode) -> bytes | None:
-    """Return the frame of a response with an error; None if the response has no place for it."""
+def error_response(
+    key: int, version: int, correlation_id: int, request: Values, code: ErrorCode, words: str = WORDS
+) -> bytes | None:
+    """Return the frame of a response with an error, and `words` where it has a message; None if the response has no
+    place for it."""
     if key == ApiKey.API_VERSIONS and code == ErrorCode.UNSUPPORTED_VERSION:
         only = {"api_key": int(ApiKey.API_VERSIONS), "min_version": 0, "max_version": 0}
-        body: Values = {"error_code": int(code), "api_keys": [only]}
+        body: Values | None = {"error_code": int(code), "api_keys": [only]}
     else:
-        layout = response_layout_to_write(key, version, {"throttle_time_ms": 0})
-        if layout.body is None:
-            return None
-        whole = plan(layout.body, layout.body_version)
-        body, has_error = _Filling(code).struct(whole, [request], is_element=False)
-        if not has_error:
-            return None
+        body = body_for(key, version, request, code, words)
+    if body is None:
+        return None
     layout = response_layout_to_write(key, version, body)
     try:
         return frame_bytes(layout, {"correlation_id": correlation_id}, body)
     except EncodeError:
         return None
+
+
+def body_for(
+    key: int, version: int, request: Values, code: ErrorCode = ErrorCode.NONE, words: str = WORDS
+) -> Values | None:
+    """Return the body of a response with an entry for each entity of the request, and an error; None if the response
+    has no place for it. Fields that nothing is known of are missing: they have their defaults."""
+    layout = response_layout_to_write(key, version, {"throttle_time_ms": 0})
+    if layout.body is None:
+        return None
+    body, has_error = _Filling(code, words).struct(plan(layout.body, layout.body_version), [request], is_element=False)
+    return body if has_error else None
 
 
 def with_code(code: ErrorCode, of: StructPlan, values: Values, *, is_element: bool = False) -> bool:
@@ -84,8 +95,9 @@ def with_code(code: ErrorCode, of: StructPlan, values: Values, *, is_element: bo
 class _Filling:
     """Fills a response."""
 
-    def __init__(self, code: ErrorCode) -> None:
+    def __init__(self, code: ErrorCode, words: str) -> None:
         self._code = code
+        self._words = words
         self._level = level_of(code)
 
     def struct(self, of: StructPlan, asked: list[Values], *, is_element: bool) -> tuple[Values, bool]:
@@ -109,8 +121,8 @@ class _Filling:
             for field in _fields(of):
                 if field.name in CODES:
                     values[field.name] = int(self._code)
-                elif field.name in MESSAGES:
-                    values[field.name] = WORDS
+                elif field.name in MESSAGES and self._code:
+                    values[field.name] = self._words
         return {name: value for name, value in values.items() if not self._is_left_out(of, name, value)}, (
             is_inside or has_own
         )
@@ -133,7 +145,7 @@ def _unknown(field: FieldPlan) -> object | None:
         inside = {each.name: _unknown(each) for each in field.type.fields}
         return {name: value for name, value in inside.items() if value is not None} or None
     is_number = isinstance(field.type, ScalarPlan) and field.type.code.islower()
-    return -1 if field.name in _UNKNOWN and is_number else None
+    return -1 if field.name in UNKNOWN_NUMBERS and is_number else None
 
 
 def _fields(of: StructPlan) -> Iterator[FieldPlan]:

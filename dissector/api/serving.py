@@ -1,0 +1,105 @@
+"""A server that answers clients from a recording, as programs and tests use it."""
+
+import asyncio
+import threading
+from collections.abc import Iterable, Sequence
+from os import PathLike, fspath
+from types import TracebackType
+from typing import Self
+
+from dissector.capture.errors import CaptureError
+from dissector.capture_session import Capture as Session
+from dissector.core.text import endpoint_name
+from dissector.proxy_server.broker_address import listen_address
+from dissector.recorded_server import (
+    Answered,
+    RecordedExchanges,
+    RecordedServer,
+    ServeSettings,
+    recording_of,
+    recording_of_frames,
+)
+from dissector.recorded_server.server import listen_words
+
+Frames = Iterable[tuple[bytes, bytes | None]]
+
+
+class Served:
+    """A server in a thread of its own, until its context ends: what `dissector.serve` returns.
+
+    >>> frames = [(bytes.fromhex("0000000d 0012 0000 00000007 0003 646576"),
+    ...            bytes.fromhex("0000000a 00000007 0000 00000000"))]
+    >>> with dissector.serve(frames) as broker:
+    ...     broker.bootstrap.partition(":")[0]
+    '127.0.0.1'
+    """
+
+    def __init__(self, recording: RecordedExchanges, settings: ServeSettings) -> None:
+        self.requests: list[bytes] = []
+        """The frames that clients sent, size prefixes included."""
+        self.unanswered: list[str] = []
+        """What was not recorded, each as a line."""
+        self._server = RecordedServer(recording, settings, self._on_answer)
+        self._loop = asyncio.new_event_loop()
+        try:
+            self.address: tuple[str, int] = self._loop.run_until_complete(self._server.start())
+        except OSError as error:
+            self._loop.close()
+            raise CaptureError(listen_words(error, settings)) from None
+        self._thread = threading.Thread(target=self._loop.run_forever, daemon=True)
+        self._thread.start()
+
+    @property
+    def bootstrap(self) -> str:
+        """What clients have as ``bootstrap.servers``."""
+        return endpoint_name(*self.address)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """End it: its clients see a closed connection."""
+        if self._loop.is_closed():
+            return
+        asyncio.run_coroutine_threadsafe(self._server.stop(), self._loop).result()
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join()
+        self._loop.close()
+
+    def _on_answer(self, answered: Answered) -> None:
+        self.requests.append(answered.request)
+        if answered.answer.trouble:
+            self.unanswered.append(f"{answered.answer.name}: {answered.answer.trouble}")
+
+
+def serve(
+    source: str | PathLike[str] | Sequence[str | PathLike[str]] | Frames,
+    *,
+    listen: str | int = 0,
+    advertise: str = "",
+    speed: float | None = None,
+) -> Served:
+    """RecordedAnswer clients from captures, or from frames of requests and of their responses, size prefixes included.
+
+    The parameters are as the options of ``kdissect serve``: `listen` is ``[HOST:]PORT``, by default any port of
+    loopback, and long polls are answered at once unless there is a `speed`. Raises `CaptureError` for a capture that
+    can't be read and a port that is taken, `ValueError` for an address that is none.
+
+    >>> with dissector.serve("pcaps/java.pcapng") as broker:
+    ...     broker.unanswered
+    []
+    """
+    host, port = listen_address(str(listen))
+    return Served(_recording(source), ServeSettings(host, port or 0, advertise, speed))
+
+
+def _recording(source: str | PathLike[str] | Sequence[str | PathLike[str]] | Frames) -> RecordedExchanges:
+    parts: list[object] = [source] if isinstance(source, str | PathLike) else list(source)
+    paths = [fspath(each) for each in parts if isinstance(each, str | PathLike)]
+    if not paths:
+        return recording_of_frames([each for each in parts if isinstance(each, tuple)])
+    with Session(paths, show_secrets=True) as capture:
+        return recording_of(capture)

@@ -1,0 +1,159 @@
+"""One connection to a broker: requests go out in order, each response comes to the request that it answers.
+
+Invariants:
+  * whatever the broker sends ends in a response, or in a closed connection and one plain line;
+  * a response is bounded in size, and by the time that the caller waits.
+"""
+
+import asyncio
+import ssl
+import time
+from collections import deque
+from dataclasses import dataclass
+from typing import Final
+
+from dissector.conversation.turns import End, Turn
+from dissector.core import limits
+from dissector.protocol.frame import frame_bytes, request_header
+from dissector.protocol.message import PREFIX, Values, read, request_layout, response_layout
+from dissector.protocol.schema.api_keys import ApiKey
+from dissector.protocol.schema.errors import error_name
+from dissector.proxy_server.broker_address import BrokerAddress
+from dissector.proxy_server.settings import UpstreamTls
+from dissector.proxy_server.upstream import connect
+from dissector.replaying.logins import Dialogue, Login, LoginError
+
+CLIENT_ID: Final = "kdissect-replay"
+_BUFFER: Final = 1 << 20
+
+
+class NoAnswerError(Exception):
+    """The broker has closed the connection, or it was closed as its answer made no sense."""
+
+
+@dataclass(slots=True)
+class _SentRequest:
+    correlation_id: int
+    future: "asyncio.Future[bytes]"
+    is_recorded: bool
+
+
+class ReplayConnection:
+    """An open connection."""
+
+    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, broker: BrokerAddress) -> None:
+        self.broker = broker
+        self._reader, self._writer = reader, writer
+        self._waiting: deque[_SentRequest] = deque()
+        self._last_id = 0
+        self.turns: list[Turn] = []
+        """What was sent and received for the recording."""
+        self.is_closed = False
+        local, peer = writer.get_extra_info("sockname"), writer.get_extra_info("peername")
+        self.client, self.server = End(*local[:2]), End(*peer[:2])
+        self._receiving = asyncio.get_running_loop().create_task(self._receive())
+
+    @classmethod
+    async def open(
+        cls, broker: BrokerAddress, tls: UpstreamTls | None, context: ssl.SSLContext | None, login: Login | None
+    ) -> "ReplayConnection":
+        """Connect, and log in. Raises `ConnectError`, `LoginError`."""
+        loop = asyncio.get_running_loop()
+        reader = asyncio.StreamReader(limit=_BUFFER)
+        protocol = asyncio.StreamReaderProtocol(reader)
+        connected = await connect(broker, lambda: protocol, tls, context)
+        made = cls(reader, asyncio.StreamWriter(connected.transport, protocol, reader, loop), broker)
+        if login is not None:
+            try:
+                await made._log_in(login)
+            except (LoginError, NoAnswerError, TimeoutError) as error:
+                made.close()
+                words = f"login of {login.user} with {login.mechanism}: {error or 'no answer'}"
+                raise LoginError(f"{broker}: {words}") from None
+        return made
+
+    def send(self, frame: bytes, *, waits: bool, is_recorded: bool = True) -> "asyncio.Future[bytes]":
+        """Send a request with a correlation id of its own; return what becomes its response. Raises `NoAnswerError`."""
+        if self.is_closed:
+            raise NoAnswerError("the connection is closed")
+        self._last_id += 1
+        sent = frame[: PREFIX + 4] + self._last_id.to_bytes(4, "big") + frame[PREFIX + 8 :]
+        if is_recorded:
+            self.turns.append(Turn(time.time_ns(), True, sent))
+        future: asyncio.Future[bytes] = asyncio.get_running_loop().create_future()
+        if waits:
+            self._waiting.append(_SentRequest(self._last_id, future, is_recorded))
+        else:
+            future.set_result(b"")
+        self._writer.write(sent)
+        return future
+
+    async def drain(self) -> None:
+        """Wait until the broker takes what was sent; an error shows where a response is waited for."""
+        try:
+            await self._writer.drain()
+        except OSError:
+            self._end("closed the connection")
+
+    async def ask(self, key: int, version: int, body: Values, seconds: float) -> Values:
+        """Ask for something that is not recorded; return the body of the response. Raises `NoAnswerError`,
+        `TimeoutError`."""
+        layout = request_layout(key, version)
+        header = request_header(layout, key, version, {"correlation_id": 0, "client_id": CLIENT_ID})
+        future = self.send(frame_bytes(layout, header, body), waits=True, is_recorded=False)
+        frame = await asyncio.wait_for(future, seconds)
+        decoded = read(frame, response_layout(key, version, frame))
+        return decoded.body
+
+    def close(self) -> None:
+        """Close it."""
+        self._end("closed")
+        self._receiving.cancel()
+
+    async def _log_in(self, login: Login, seconds: float = 30) -> None:
+        shaken = await self.ask(ApiKey.SASL_HANDSHAKE, 1, {"mechanism": login.mechanism}, seconds)
+        if shaken.get("error_code"):
+            offered = ", ".join(map(str, shaken.get("mechanisms") or ()))
+            raise LoginError(f"{error_name(shaken['error_code'])}: it has {offered or 'none'}")
+        dialogue = Dialogue(login)
+        token = dialogue.begin()
+        while True:
+            was_done = dialogue.is_done
+            answered = await self.ask(ApiKey.SASL_AUTHENTICATE, 0, {"auth_bytes": token}, seconds)
+            if answered.get("error_code"):
+                raise LoginError(answered.get("error_message") or error_name(answered["error_code"]))
+            theirs = answered.get("auth_bytes") or b""
+            if was_done:
+                dialogue.check(theirs)
+                return
+            token = dialogue.go_on(theirs)
+
+    async def _receive(self) -> None:
+        try:
+            while True:
+                head = await self._reader.readexactly(PREFIX)
+                size = int.from_bytes(head, "big", signed=True)
+                if not 4 <= size <= limits.DEFAULT.frame_size:
+                    self._end(f"announces an answer of {size:,} bytes: not Kafka, or TLS on a plain connection")
+                    return
+                frame = head + await self._reader.readexactly(size)
+                waiting = self._waiting[0] if self._waiting else None
+                if waiting is None or frame[PREFIX : PREFIX + 4] != waiting.correlation_id.to_bytes(4, "big"):
+                    self._end("answers what was not asked")
+                    return
+                self._waiting.popleft()
+                if waiting.is_recorded:
+                    self.turns.append(Turn(time.time_ns(), False, frame))
+                if not waiting.future.done():
+                    waiting.future.set_result(frame)
+        except (asyncio.IncompleteReadError, OSError):
+            self._end("closed the connection")
+
+    def _end(self, why: str) -> None:
+        self.is_closed = True
+        for each in self._waiting:
+            if not each.future.done():
+                each.future.set_exception(NoAnswerError(why))
+                each.future.exception()  # nobody may be waiting for it
+        self._waiting.clear()
+        self._writer.close()
