@@ -8,8 +8,8 @@ from typing import Any, Final, NamedTuple
 import dissector
 from dissector.capture_session import Capture
 from dissector.exchange.model import Exchange
-from tests.test_truth import scalars
 from tools.lab import request_log
+from tools.lab.logged_bodies import scalars
 
 LOGIN: Final = frozenset(("SaslHandshake", "SaslAuthenticate"))
 """Requests that are handled before a broker logs any; ApiVersions is logged unless a login follows."""
