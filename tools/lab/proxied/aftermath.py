@@ -38,7 +38,8 @@ def aftermath(path: Path, failure: str, fired: int, values: list[bytes]) -> Afte
     again_ms, reconnected = None, False
     with dissector.open(str(path)) as capture:
         rows = sorted(capture.exchanges(), key=lambda each: each.number)
-        hurt = next((each for each in rows if any(found.code == "injected" for found in each.findings)), None)
+        injected = {each.number for each in capture.exchanges('finding == "injected"')}
+        hurt = next((each for each in rows if each.number in injected), None)
         if hurt is not None:
             known = {each.connection for each in rows if each.number <= hurt.number}
             for each in rows:

@@ -21,8 +21,8 @@ from tools.lab.survey import admin
 from tools.lab.survey.clients import CLIENTS, SurveyedClient
 from tools.lab.tools import MissingToolError, broker_classpath
 
-AT_ONCE: Final = 4
-MOST_SECONDS: Final = 100
+AT_ONCE: Final = 5
+MOST_SECONDS: Final = 60
 TASK: Final = "slow-broker"
 
 
