@@ -1,4 +1,4 @@
-"""The dashboard for Grafana in `examples/`: it asks for metrics and labels that there are, in expressions that close."""
+"""The dashboard for Grafana in `examples/`: it asks for metrics and labels that there are, and is whole."""
 
 import json
 import re
