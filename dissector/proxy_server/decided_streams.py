@@ -67,7 +67,7 @@ class _Decided(FrameStream):
             self._ends.pause()
             asyncio.get_running_loop().call_later(seconds, self._go_on)
 
-    def hold(self, waiter: Waiter, carry_out: Callable[[Action], Sequence[bytes]]) -> None:
+    def hold(self, waiter: Waiter, carry_out: Callable[[Action], Sequence[Bytes]]) -> None:
         def release(action: Action) -> None:
             if self._waiter is waiter:
                 self._waiter = None
@@ -79,7 +79,7 @@ class _Decided(FrameStream):
         self._ends.pause()
         waiter.begin(release)
 
-    def _send_all(self, parts: Sequence[bytes]) -> None:
+    def _send_all(self, parts: Sequence[Bytes]) -> None:
         for part in parts:
             self._send(part)
         self._fed()

@@ -145,7 +145,8 @@ class Relay:
         self._run = run
         self._listener = listener
         self.buffer = run.buffer
-        self.is_decided = run.hook is not None
+        self.is_decided = False
+        """Whether a hook decides about this connection's frames."""
         self.client = ConnectionSide(self, is_client=True)
         self.broker = ConnectionSide(self, is_client=False)
         self._recorded: RecordedConnection | None = None
@@ -200,6 +201,7 @@ class Relay:
             self.broker.stream = ResponseStream(self.client.send, pending, nodes)
             return
         name = endpoint_name(*recorded.client)
+        self.is_decided = True
         requests, responses = hook.deciders(Connection(self._number, name, str(broker), self._listener.node))
         decided = DecidedResponseStream(self.client.send, pending, nodes, responses, self._ends(recorded, self.broker))
         self.broker.stream = decided
