@@ -29,7 +29,7 @@ UNKNOWN_TYPES = $(if $(wildcard $(VENV)/.tests),,--ignore-missing-imports --allo
 PIP_INSTALL := -m pip install --quiet --disable-pip-version-check
 
 .DEFAULT_GOAL := help
-.PHONY: help run test test-all spark check lint bench fuzz mutants exhaustive sanitize lab clients clients-page proxied client-faults schemas vectors wheels constraints hooks clean
+.PHONY: help run test test-all spark check lint bench fuzz mutants exhaustive sanitize lab clients clients-page proxied schemas vectors wheels constraints hooks clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-zA-Z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -116,8 +116,6 @@ proxied: $(VENV)/.tests ## run those clients through the proxy and hold it to th
 	@$(BIN)/python -m tools.lab.proxied
 	@$(BIN)/python -m tools.lab.proxied --brokers 3
 
-client-faults: $(VENV)/.tests ## run them into faults that the proxy injects, and make docs/client-faults.md
-	@$(BIN)/python -m tools.lab.proxied.faults
 
 clients-page: $(VENV)/.tests ## make docs/clients.md, docs/clients.html and docs/upgrades.md from the recordings
 	@$(BIN)/python -m tools.lab.survey.page
