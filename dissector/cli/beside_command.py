@@ -18,7 +18,7 @@ from typing import Final
 import typer
 
 from dissector.capture.live import Recording, RecordingSettings
-from dissector.capture.live.waiting_command import CommandError, WaitingCommand
+from dissector.capture.live.waiting_command import CommandStartError, WaitingCommand
 from dissector.capture_session import Capture
 from dissector.cli.errors import UsageError, print_error
 from dissector.cli.passed_signals import PassedSignals
@@ -55,10 +55,10 @@ def run_beside(
         command.words = [each.replace(PLACEHOLDER, bootstrap) for each in command.words]
     try:
         command.start(dict.fromkeys(BOOTSTRAP_VARIABLES, bootstrap) if addresses else {})
-    except CommandError as error:
+    except CommandStartError as error:
         print_error(str(error))
         raise typer.Exit(error.code) from None
-    run = _Run(command, signals, recording)
+    run = _CommandRun(command, signals, recording)
     for _ in capture.completed_rows():
         run.step()
     while not run.is_over:  # the recording ended by itself
@@ -71,7 +71,7 @@ def run_beside(
     return run.code
 
 
-class _Run:
+class _CommandRun:
     """What is done beside reading, several times a second."""
 
     def __init__(self, command: WaitingCommand, signals: PassedSignals, recording: Recording) -> None:

@@ -44,7 +44,7 @@ from dissector.core.text import clean, counted
 if TYPE_CHECKING:  # imported on use: without a filter its parser is not needed
     from dissector.capture.live.recorder_process import RecorderProcess
     from dissector.capture.live.right_holder import RightHolder
-    from dissector.cli.verdict import Verdict
+    from dissector.cli.verdict import CaptureVerdict
     from dissector.filter import Filter
 
 KAFKA_PORT: Final = 9092
@@ -72,7 +72,7 @@ def capture_settings(
     return CaptureSettings(name, tuple(chosen), expression, promiscuous, path, files)
 
 
-class Output(NamedTuple):
+class LiveOutput(NamedTuple):
     """What is shown of a capture."""
 
     on_screen: bool
@@ -84,14 +84,14 @@ class Output(NamedTuple):
 
 def live(
     settings: RecordingSettings,
-    output: Output,
+    output: LiveOutput,
     duration: float | None,
     options: CaptureOptions,
     *,
     metrics: str = "",
     shows_processes: bool = True,
     words: Sequence[str] = (),
-    verdict: "Verdict | None" = None,
+    verdict: "CaptureVerdict | None" = None,
     at_end: Callable[[Sequence[Recording]], int] = lambda _: 0,
 ) -> int:
     """Capture or proxy, beside the command of `words` if there are any, and show what `output` says. Return the exit
@@ -168,7 +168,12 @@ def _end(captures: Sequence[tuple[Capture, Recording]]) -> None:
 
 
 def _report(
-    capture: Capture, settings: RecordingSettings, output: Output, verdict: "Verdict | None", *, prints_rows: bool
+    capture: Capture,
+    settings: RecordingSettings,
+    output: LiveOutput,
+    verdict: "CaptureVerdict | None",
+    *,
+    prints_rows: bool,
 ) -> int:
     """Print the rows, if they were not printed as they came, and what is judged; return the exit code. It is that of
     what is judged also where nobody reads what is printed any more."""
@@ -196,7 +201,7 @@ def _print(
     capture: Capture,
     recording: Recording,
     settings: RecordingSettings,
-    output: Output,
+    output: LiveOutput,
 ) -> None:
     """Print rows as they come, if there are to be any, until the capture ends."""
     status = _status(capture, recording, settings)

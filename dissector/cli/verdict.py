@@ -44,7 +44,7 @@ SHOWN: Final = 10
 _ROWS_TOGETHER: Final = 1 << 16
 
 
-class _Part(NamedTuple):
+class _ReportPart(NamedTuple):
     """A part of the report."""
 
     title: str
@@ -53,7 +53,7 @@ class _Part(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Verdict:
+class CaptureVerdict:
     """What is judged, and where reports go."""
 
     checks: bool
@@ -65,7 +65,7 @@ class Verdict:
     asked: VerdictOptions
 
     @classmethod
-    def of(cls, asked: VerdictOptions, options: CaptureOptions) -> "Verdict | None":
+    def of(cls, asked: VerdictOptions, options: CaptureOptions) -> "CaptureVerdict | None":
         """Return what options ask for; None if it is nothing. Raises `UsageError`, `CaptureError`."""
         if not (asked.check or asked.baseline is not None or asked.fail_on is not None):
             if named := next((f"--{name}" for name in _ABOUT_REPORTS if getattr(asked, name)), None):
@@ -93,7 +93,7 @@ class Verdict:
         broken = any(outcome.status is RuleStatus.BROKEN for part in parts for outcome in part.outcomes)
         return self._write(parts) or (NEGATIVE if broken else 0)
 
-    def _parts(self, capture: Capture, name: str) -> Iterator[_Part]:
+    def _parts(self, capture: Capture, name: str) -> Iterator[_ReportPart]:
         for _ in capture.findings.examine():
             pass
         profile = SideProfile(DiffSide(capture, name, None), {}, {})
@@ -101,17 +101,17 @@ class Verdict:
             return
         if self.checks:
             result = check([(name, capture)], [each for each in RULES if each.code not in _words(self.ignored)])
-            yield _Part(checking.TITLE, [*checking.outcomes(result)], [*check_report(result)])
+            yield _ReportPart(checking.TITLE, [*checking.outcomes(result)], [*check_report(result)])
         if self.baseline is not None:
             file = self.asked.baseline or ""
             ignored, _ = choices(_words(self.ignored))
             outcomes = hold(profile, self.baseline, self.lines, file=file, fail_on=frozenset(), ignored=ignored)
             title = f"{PurePath(name).stem} compared with {PurePath(file).name}"
-            yield _Part(title, outcomes, [*outcome_blocks(title, outcomes)])
+            yield _ReportPart(title, outcomes, [*outcome_blocks(title, outcomes)])
         if self.fail_on is not None:
             yield _failing(capture, name, self.fail_on)
 
-    def _write(self, parts: Sequence[_Part]) -> int:
+    def _write(self, parts: Sequence[_ReportPart]) -> int:
         """Write the files that were asked for; return the exit code."""
         asked = self.asked
         outcomes = [each for part in parts for each in part.outcomes]
@@ -154,7 +154,7 @@ def _check_ignored(asked: VerdictOptions) -> None:
             raise UsageError(f"--ignore: {word!r} is not {' or '.join(kinds)}")
 
 
-def _failing(capture: Capture, name: str, fail_on: Filter) -> _Part:
+def _failing(capture: Capture, name: str, fail_on: Filter) -> _ReportPart:
     """Return what matches the filter that nothing may match."""
     starts = range(0, len(capture), _ROWS_TOGETHER)
     batches = (np.arange(start, min(start + _ROWS_TOGETHER, len(capture))) for start in starts)
@@ -170,7 +170,7 @@ def _failing(capture: Capture, name: str, fail_on: Filter) -> _Part:
     first = shown[0].row.number if shown else None
     required = f"no exchange matches {fail_on.text}"
     outcome = RuleOutcome(FAIL_ON, status, message, name, None, first, title=required)
-    return _Part(FAIL_ON_TITLE, [outcome], [HeadingBlock(1, clean(f"--fail-on: {words}")), *items])
+    return _ReportPart(FAIL_ON_TITLE, [outcome], [HeadingBlock(1, clean(f"--fail-on: {words}")), *items])
 
 
 def _line(row: ExchangeRow) -> str:

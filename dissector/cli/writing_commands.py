@@ -13,8 +13,8 @@ from dissector.cli.screen import is_terminal
 from dissector.export.formats import ExportFormat
 
 if TYPE_CHECKING:  # imported on use: it takes a while
-    from dissector.cli.live import Output
-    from dissector.cli.verdict import Verdict
+    from dissector.cli.live import LiveOutput
+    from dissector.cli.verdict import CaptureVerdict
 
 writing_commands = typer.Typer()
 
@@ -28,7 +28,7 @@ Ring = Annotated[
     ),
 ]
 AsText = Annotated[bool, typer.Option("--text", help="Print rows even on a terminal.")]
-RowFormat = Annotated[Format | None, typer.Option("--format", "-f", help="Output format of the rows.")]
+RowFormat = Annotated[Format | None, typer.Option("--format", "-f", help="LiveOutput format of the rows.")]
 LiveFilter = Annotated[str | None, typer.Option("-Y", "--filter", metavar="FILTER", help="Print only matching rows.")]
 Metrics = Annotated[
     str, typer.Option(metavar="[HOST:]PORT", help="Serve metrics for Prometheus on this port, by default of 127.0.0.1.")
@@ -122,27 +122,27 @@ def live(
 def _output(
     form: Format | None, fields: str | None, csv: CsvOptions, text: bool, limit: int | None, filter: str | None,
     options: CaptureOptions, *, is_quiet: bool, has_command: bool,
-) -> "Output":  # fmt: skip
+) -> "LiveOutput":  # fmt: skip
     """Return what is shown: rows where an option asks for them; else nothing if there is another result, `is_quiet`;
     else the screen, where there is one that no command has; else rows."""
-    from dissector.cli.live import Output
+    from dissector.cli.live import LiveOutput
     from dissector.cli.options import parse_filter
     from dissector.cli.render.printing import RowRenderer
 
     asked = text or csv.escape_formulas or any(each is not None for each in (form, fields, limit, filter))
     if not asked and (is_quiet or (not has_command and is_terminal())):
-        return Output(on_screen=not is_quiet)
+        return LiveOutput(on_screen=not is_quiet)
     rows = RowRenderer.of(form or Format.TEXT, fields, escape_formulas=csv.escape_formulas)
-    return Output(False, rows, limit, parse_filter(filter, options=options))
+    return LiveOutput(False, rows, limit, parse_filter(filter, options=options))
 
 
-def _verdict(asked: VerdictOptions, options: CaptureOptions) -> "Verdict | None":
+def _verdict(asked: VerdictOptions, options: CaptureOptions) -> "CaptureVerdict | None":
     """Return what is judged at the end; None if nothing is. Raises `UsageError`."""
     if asked == VerdictOptions():
         return None
-    from dissector.cli.verdict import Verdict
+    from dissector.cli.verdict import CaptureVerdict
 
-    return Verdict.of(asked, options)
+    return CaptureVerdict.of(asked, options)
 
 
 @command(

@@ -16,7 +16,7 @@ from xml.etree import ElementTree
 
 import pytest
 
-from dissector.capture.live.waiting_command import CommandError, WaitingCommand
+from dissector.capture.live.waiting_command import CommandStartError, WaitingCommand
 from dissector.capture_session import Capture
 from dissector.cli.passed_signals import PassedSignals
 from tests.capture.live.loopback import broker, needs_rights
@@ -238,7 +238,7 @@ class Run:
         with WaitingCommand(words) as command:
             try:
                 command.start({"ADDED": "a\nb"})
-            except CommandError as error:
+            except CommandStartError as error:
                 return error.code, str(error)
             while (code := command.poll()) is None:
                 time.sleep(0.01)
@@ -265,7 +265,7 @@ def test_commands_that_can_t_be_started_have_the_codes_of_env(
 
 
 def test_it_has_its_signals_and_no_descriptor_of_ours(run: Run) -> None:
-    script = "ls /proc/$$/fd; grep -E 'SigIgn|SigBlk' /proc/$$/status"
+    script = "ls /proc/$$/fd; exec grep -E 'SigIgn|SigBlk' /proc/self/status"
     inherited = subprocess.run(["sh", "-c", script], close_fds=False, stdout=subprocess.PIPE, text=True).stdout
     _, out = run("sh", "-c", script)
     *files, blocked, ignored = out.splitlines()

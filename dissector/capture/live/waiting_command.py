@@ -25,7 +25,7 @@ BY_SIGNAL: Final = 128
 _MOST_BYTES: Final = 1 << 16
 
 
-class CommandError(Exception):
+class CommandStartError(Exception):
     """A command can't be started. The message is one plain line."""
 
     def __init__(self, words: str, code: int) -> None:
@@ -61,7 +61,7 @@ class WaitingCommand:
             os.waitpid(self._process, 0)
 
     def start(self, environment: Mapping[str, str]) -> None:
-        """Start the command, with this added to its environment. Raises `CommandError`."""
+        """Start the command, with this added to its environment. Raises `CommandStartError`."""
         with suppress(OSError):  # what runs it was killed: `poll` says so
             self._line.sendall(json.dumps([self.words, dict(environment)]).encode() + b"\n")
         while not self.pid and self._code is None:
@@ -80,7 +80,7 @@ class WaitingCommand:
             self._line.sendall(bytes([number]))
 
     def _receive(self, flags: int) -> None:
-        """Take what the other process says. Raises `CommandError`, `BlockingIOError`."""
+        """Take what the other process says. Raises `CommandStartError`, `BlockingIOError`."""
         try:
             data = self._line.recv(_MOST_BYTES, flags)
         except ConnectionResetError:  # it ended with a signal unread
@@ -100,7 +100,7 @@ class WaitingCommand:
         elif event == FAILED:
             number, reason = values
             self._code = NOT_FOUND if number in (errno.ENOENT, errno.ENOTDIR) else NOT_EXECUTABLE
-            raise CommandError(self._not_started(reason), self._code)
+            raise CommandStartError(self._not_started(reason), self._code)
 
     def _not_started(self, reason: str) -> str:
         """Return why it was not started; a command line that a shell would understand says how to give it one."""
