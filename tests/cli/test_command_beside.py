@@ -104,7 +104,7 @@ def test_live_captures_from_the_first_packet_and_packets_alone_are_kept_without_
         done = kdissect(*words)
     assert (done.returncode, done.stdout) == (0, b"the command's own words\n")
     with Capture([str(path)]) as capture:
-        assert [exchange.row.api for exchange in capture.exchanges()] == ["Metadata"] * 3
+        assert [exchange.row.api for exchange in capture.exchanges()] == ["Metadata"] * 3, done.stderr
         assert not capture.problems
 
 
