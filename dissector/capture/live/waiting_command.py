@@ -56,6 +56,8 @@ class WaitingCommand:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        with suppress(OSError):
+            self._line.shutdown(socket.SHUT_RDWR)  # processes that were forked since may have our end, too
         self._line.close()
         with suppress(ChildProcessError):
             os.waitpid(self._process, 0)
