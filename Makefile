@@ -116,7 +116,6 @@ proxied: $(VENV)/.tests ## run those clients through the proxy and hold it to th
 	@$(BIN)/python -m tools.lab.proxied
 	@$(BIN)/python -m tools.lab.proxied --brokers 3
 
-
 clients-page: $(VENV)/.tests ## make docs/clients.md, docs/clients.html and docs/upgrades.md from the recordings
 	@$(BIN)/python -m tools.lab.survey.page
 	@$(BIN)/python -m tools.lab.survey.upgrades

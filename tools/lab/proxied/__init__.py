@@ -1,1 +1,1 @@
-"""Clients through the proxy, held against the brokers' own logs, and what clients do when the proxy injects faults."""
+"""Clients through the proxy, held against the brokers' own logs."""

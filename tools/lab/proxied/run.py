@@ -25,8 +25,6 @@ class Ran(NamedTuple):
     """What the proxy said."""
     path: Path
     """The recording."""
-    fired: int
-    """How often rules fired."""
 
 
 class Way(NamedTuple):
@@ -44,7 +42,6 @@ def proxied(
     command: Callable[[str], Sequence[str]],
     ports: tuple[int, ...],
     way: Way = PLAIN,
-    faults: tuple[tuple[str, str], ...] = (),
     event: Callable[[], None] | None = None,
     seconds: float = CLIENT_SECONDS,
 ) -> Iterator[Ran]:
@@ -54,7 +51,7 @@ def proxied(
         path = Path(folder) / "proxied.pcapng"
         settings = ProxySettings(
             tuple(BrokerAddress("127.0.0.1", port) for port in ports),
-            host=PROXY_HOST, tls=way.tls, listen_tls=way.listen_tls, path=str(path), faults=faults,
+            host=PROXY_HOST, tls=way.tls, listen_tls=way.listen_tls, path=str(path),
         )  # fmt: skip
         with Recording(settings) as recording:
             failure = _run(command(recording.listening[0][0]), event, seconds)
@@ -63,7 +60,7 @@ def proxied(
             recording.stop()
             recording.join()
             said += recording.messages()
-            yield Ran(failure, said, path, sum(each.fired for each in recording.faults))
+            yield Ran(failure, said, path)
 
 
 def _run(command: Sequence[str], event: Callable[[], None] | None, seconds: float) -> str:
