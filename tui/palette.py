@@ -17,7 +17,6 @@ from textual.widgets import OptionList
 
 from dissector.core.text import clean
 from tui.feature import place
-from tui.list_columns import all_columns
 from tui.messages import ApplyFilter
 from tui.recents import FILTERS, capture_words, recent, recent_captures
 from tui.screens.dialog import ResultScreen
@@ -92,7 +91,7 @@ def choice_commands(screen: MainScreen, open_files: Callable[[Sequence[str]], ob
     for text in recent(FILTERS)[:OFFERED]:
         again = partial(screen.post_message, ApplyFilter(text))
         yield SystemCommand(f"Filter: {text}", "Apply this filter again", again)
-    for column in all_columns():
+    for column in screen.list_appearance.offered_columns():
         toggle = partial(screen.list_appearance.toggle_column, column.name)
         yield SystemCommand(f"Column: {column.name}", "Show or hide this column", toggle)
     for paths in recent_captures()[:OFFERED]:

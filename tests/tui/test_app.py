@@ -256,3 +256,20 @@ async def test_a_recent_capture_that_is_none_any_more_ends_the_program_with_an_e
         await pilot.pause()
     assert isinstance(app.error, CaptureError)
     assert "words" in str(app.error)
+
+
+async def test_our_themes_come_first_and_those_of_textual_behind_a_choice() -> None:
+    async with opened(JAVA) as screen:
+        app = screen.pilot.app
+        app.action_change_theme()
+        await screen.settle()
+        assert isinstance(app.screen, Menu)
+        assert "nord" not in screen.lines()
+        await screen.press("down", "enter")
+        assert app.theme == "kdissect-light"
+        app.action_change_theme()
+        await screen.settle()
+        await screen.press("o", "enter")
+        await screen.until(lambda: isinstance(app.screen, CommandPalette))
+        await screen.pilot.press(*"nord")
+        await screen.until(lambda: "nord" in screen.lines())
