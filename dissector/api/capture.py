@@ -13,6 +13,7 @@ from dissector.capture.process_notes import Process
 from dissector.capture_session import Capture as Session
 from dissector.core.arrays import Int64
 from dissector.core.expansion import RUN
+from dissector.core.extras import require
 from dissector.core.finding import Finding
 from dissector.transport.tcp_facts import TcpFacts
 
@@ -188,6 +189,7 @@ class Capture:
         ``"brokers"``, ``"findings"`` or ``"connections"``, as a table of Arrow's, with the columns that `kdissect
         ingest` writes; `number` is that of the exchange. Needs the extra `tables`."""
         __tracebackhide__ = True
+        require("to_arrow()", "tables", "pyarrow")
         from dissector.api.arrow import arrow_table
 
         parsed = self._parsed(filter)
@@ -197,11 +199,13 @@ class Capture:
     def to_pandas(self, table: str = "exchanges", filter: str | None = None) -> "pandas.DataFrame":
         """Return the same as a data frame of pandas."""
         __tracebackhide__ = True
+        require("to_pandas()", "notebook", "pandas", "pyarrow")
         return self.to_arrow(table, filter).to_pandas()
 
     def to_polars(self, table: str = "exchanges", filter: str | None = None) -> "polars.DataFrame":
         """Return the same as a data frame of polars."""
         __tracebackhide__ = True
+        require("to_polars()", "notebook", "polars", "pyarrow")
         import polars
 
         found = polars.from_arrow(self.to_arrow(table, filter))
