@@ -10,14 +10,18 @@ from typing import Final
 from dissector.cli.errors import UsageError, print_error
 from dissector.cli.options import CaptureOptions, parse_filter
 from dissector.cli.screen import BROWSER, STDIN
+from dissector.core.extras import missing
 from dissector.core.text import endpoint_name, os_reason
 
 LOOPBACK: Final = "127.0.0.1"
-MISSING: Final = "--web needs textual-serve: pip install 'kafka-dissector[web]'"
 OPEN_TO_OTHERS: Final = (
     "--listen {}: other machines can reach it, and HTTP is not encrypted: whoever reads the traffic, or has the "
     "address, sees the capture and types on the screen"
 )
+
+
+def _missing() -> UsageError:
+    return UsageError(missing("--web needs textual-serve", "web"))
 
 
 def show_in_browser(
@@ -32,14 +36,14 @@ def show_in_browser(
     except ModuleNotFoundError as error:
         if (error.name or "").partition(".")[0] != "aiohttp":
             raise
-        raise UsageError(MISSING) from None
+        raise _missing() from None
     _try(files, filter, options)
     command = [sys.executable, "-m", "dissector", "open", *options.arguments]
     command += [] if filter is None else [f"--filter={filter}"]
     try:
         server = WebServer([*command, "--", *files], BROWSER, f"{PurePath(files[0]).name} – kdissect")
     except MissingError:
-        raise UsageError(MISSING) from None
+        raise _missing() from None
     with _bound(listen or LOOPBACK, port) as where:
         if not ip_address(where.getsockname()[0].partition("%")[0]).is_loopback:
             print_error(OPEN_TO_OTHERS.format(listen))
