@@ -12,6 +12,7 @@ from dissector.capture.live import RingSettings
 from dissector.cli.errors import UsageError
 from dissector.core.text import clean
 from dissector.proxy_server import AddressError, ListenTls, ProxySettings, UpstreamTls
+from dissector.proxy_server.settings import HOLD_SECONDS
 
 SHOW_CA: Final = "ca"
 """What stands in place of brokers to show the local CA; a broker of that name is ``ca:9092``."""
@@ -28,6 +29,9 @@ def proxy_settings(
     path: str,
     ring: list[str],
     faults: tuple[tuple[str, str], ...] = (),
+    *,
+    is_controlled: bool = False,
+    hold_seconds: float = HOLD_SECONDS,
 ) -> ProxySettings:
     """Return the settings of a proxy from options. Raises `UsageError`, and `CaptureError` of a ring."""
     if ring and not path:
@@ -37,8 +41,9 @@ def proxy_settings(
     files = RingSettings.parse(ring) if ring else None
     try:
         return ProxySettings.of(
-            brokers, listen, advertise, tls=tls, listen_tls=listen_tls, path=path, ring=files, faults=faults
-        )
+            brokers, listen, advertise, tls=tls, listen_tls=listen_tls, path=path, ring=files, faults=faults,
+            is_controlled=is_controlled, hold_seconds=hold_seconds,
+        )  # fmt: skip
     except AddressError as error:
         raise UsageError(str(error)) from None
 

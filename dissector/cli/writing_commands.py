@@ -197,6 +197,16 @@ def proxy(
         str, typer.Option("--faults", metavar="FILE", help="Rules of a TOML file: [[fault]] with a name and a rule.")
     ] = "",
     strict: Annotated[bool, typer.Option("--strict", help="Exit with 1 if a rule never fired.")] = False,
+    hold: Annotated[
+        float,
+        typer.Option(
+            "--hold-limit",
+            metavar="SECONDS",
+            min=0.1,
+            max=3600,
+            help="How long a message that is held on the screen waits before it goes on unchanged.",
+        ),
+    ] = 20,
     path: KeptFile = "",
     ring: Ring = None,
     text: AsText = False,
@@ -225,12 +235,14 @@ def proxy(
     listens = listen_tls(listen_certificate, listen_key, tls=tls_to_clients)
     rules: tuple[tuple[str, str], ...] = ()
     report = None
-    if fault or faults or strict:
+    printing = _printing(form, fields, csv, text or any(each is not None for each in (limit, filter)))
+    is_controlled = printing is None
+    if fault or faults or strict or is_controlled:
         from dissector.cli.faults import fault_rules, report_faults
 
         rules, report = fault_rules(fault or [], faults, strict=strict), report_faults(strict=strict)
-    settings = proxy_settings(brokers, listen, advertise, speaks_tls, listens, path, ring or [], rules)
-    printing = _printing(form, fields, csv, text or any(each is not None for each in (limit, filter)))
+    settings = proxy_settings(brokers, listen, advertise, speaks_tls, listens, path, ring or [], rules,
+                              is_controlled=is_controlled, hold_seconds=hold)  # fmt: skip
     return run(
         settings, printing, duration, limit, parse_filter(filter, options=options), options, metrics=metrics,
         shows_processes=False, at_end=report or (lambda _: 0),
