@@ -99,7 +99,7 @@ class FaultsScreen(Dialog[FiredFault | None]):
         """Let the cursor stay where it was."""
         ids = [each.id for each in self._list.options]
         if ids:
-            self._list.highlighted = ids.index(chosen) if chosen in ids else 0
+            self._list.highlighted = ids.index(chosen) if chosen is not None and chosen in ids else 0  # headings: None
 
     def _options(self) -> list[Option]:
         counts, fired = self._shown
