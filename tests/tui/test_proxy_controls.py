@@ -12,12 +12,13 @@ from textual.widgets import Input, OptionList, Static
 from dissector.capture.live import Recording, recording_source
 from dissector.capture_session import Capture
 from dissector.protocol.message import Values
+from dissector.proxy_server.controls import ProxyControls
 from dissector.proxy_server.settings import ProxySettings
 from tests.proxy_server.faults.wires import Client, faulty
 from tests.tui.main_driver import Screen
 from tui.app import KDissectApp
 from tui.features.intercept import in_editor
-from tui.screens.faults_screen import FaultsScreen
+from tui.screens.faults_screen import LONGEST, FaultsScreen
 from tui.screens.held_screen import HeldScreen
 from tui.screens.proxy_screen import ProxyScreen
 
@@ -187,6 +188,62 @@ async def test_messages_are_held_looked_at_edited_and_sent_on(tmp_path: Path, mo
         await screen.until(lambda: screen.shown("#held-head").startswith("nothing is intercepted"))
         await screen.press("escape")
         await screen.until(lambda: "‖" not in screen.title)
+
+
+async def test_what_is_longer_than_the_screen_is_scrolled(tmp_path: Path) -> None:
+    async with proxied(tmp_path, size=(80, 24)) as screen:
+        await screen.press("H")
+        await screen.on(HeldScreen)
+        await screen.until(lambda: screen.shown("#held-text") == "nothing waits")
+        await screen.press("i")
+        await screen.type("requests")
+        await screen.until(lambda: screen.shown("#held-head") == "intercepted: requests · 60 s each")
+        await asyncio.to_thread(screen.client.send, "Produce")
+        await screen.until(lambda: '"transactional_id"' in screen.lines())
+        fields = screen.pilot.app.screen.query_one("#held-fields")
+        await screen.press("J", "J")
+        await screen.until(lambda: fields.scroll_y == 2 * (fields.size.height - 1))
+        await screen.press("K")
+        await screen.until(lambda: fields.scroll_y == fields.size.height - 1)
+        await screen.press("a")
+        await screen.until(lambda: screen.client.came)
+
+
+async def test_an_edit_that_comes_too_late_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(KDissectApp, "suspend", lambda _: contextlib.nullcontext())
+    async with proxied(tmp_path) as screen:
+        controls = ProxyControls(screen.client.between.recording)
+
+        def edited_late(text: str) -> str:
+            controls.send_all()
+            return text.replace("readers", "writers")
+
+        monkeypatch.setattr("tui.features.intercept.in_editor", edited_late)
+        await asyncio.to_thread(controls.intercept, "requests api == Heartbeat")
+        answer = screen.asking("Heartbeat")
+        await screen.press("H")
+        await screen.on(HeldScreen)
+        await screen.until(lambda: screen.listed)
+        await screen.press("e")
+        await screen.until(screen.notifications)
+        assert (await answer)["error_code"] == 0
+        assert b"readers" in screen.client.came[0]
+        words = "not sent: it waits no longer: it went on, or its connection was closed; :hold-limit gives more time"
+        await screen.until(lambda: words in screen.notifications())
+
+
+async def test_a_long_rule_takes_several_lines_up_to_a_length(tmp_path: Path) -> None:
+    def rule(size: int) -> str:
+        begin, end = "api == Heartbeat && client_id == ", ": drop"
+        return begin + "x" * (size - len(begin) - len(end)) + end
+
+    async with proxied(tmp_path, rule(LONGEST), rule(LONGEST + 1), size=(80, 24)) as screen:
+        await screen.press("exclamation_mark")
+        await screen.on(FaultsScreen)
+        await screen.until(lambda: len(screen.listed) == 2)
+        assert screen.listed[0].endswith("x: drop")
+        assert screen.listed[1].endswith("x: dro…")
+        await screen.until(lambda: ": drop" in screen.lines())
 
 
 def test_an_editor_that_fails_leaves_no_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

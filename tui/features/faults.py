@@ -24,7 +24,7 @@ class FaultsFeature(ScreenFeature[LiveScreen]):
 
     GROUP = CAPTURE
     BINDINGS: ClassVar[list[Binding]] = [
-        Binding("exclamation_mark", "faults", "Faults", key_display="!", show=False, id="main.faults",
+        Binding("exclamation_mark", "faults", "Faults", key_display="!", id="main.faults",
                 tooltip="Faults on purpose: which rules are armed, how often they fired; arm, disarm, add one"),
     ]  # fmt: skip
 

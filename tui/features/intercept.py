@@ -37,7 +37,7 @@ class InterceptFeature(ScreenFeature[LiveScreen]):
 
     GROUP = CAPTURE
     BINDINGS: ClassVar[list[Binding]] = [
-        Binding("H", "held", "Held messages", show=False, id="main.held",
+        Binding("H", "held", "Held", id="main.held",
                 tooltip="Messages that wait: look, edit, send on, drop; i there says what is to wait"),
     ]  # fmt: skip
 
@@ -197,7 +197,10 @@ class InterceptFeature(ScreenFeature[LiveScreen]):
                 raise EditError(f"{error}; the message still waits") from None
             if not paths:
                 raise EditError("nothing was edited; the message still waits")
-            self._controls.edit(held.number, made, paths)
+            try:
+                self._controls.edit(held.number, made, paths)
+            except RefusedError as error:
+                raise EditError(f"not sent: {error}; :hold-limit gives more time") from None
 
         self._try(send)
 

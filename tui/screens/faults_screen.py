@@ -19,6 +19,8 @@ from tui.widgets.options import Options
 
 SECONDS_BETWEEN: Final = 0.3
 ARMED, DISARMED = "●", "○"
+LONGEST: Final = 300
+"""Characters of a rule that are shown, on as many lines as they need."""
 _RULE, _FIRED = "rule", "fired"
 
 
@@ -36,8 +38,7 @@ class FaultsScreen(Dialog[FiredFault | None]):
     FaultsScreen { align: center middle; }
     #faults { width: 96%; height: auto; max-height: 90%; border: round $primary; background: $panel; }
     #faults-head { height: 1; padding: 0 1; color: $foreground; text-style: bold; }
-    #faults-list { height: auto; max-height: 100%; border: none; background: $panel; scrollbar-size: 1 1;
-                   text-wrap: nowrap; text-overflow: ellipsis; }
+    #faults-list { height: auto; max-height: 100%; border: none; background: $panel; scrollbar-size: 1 1; }
     """
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape,q,exclamation_mark", "dismiss", "Close", id="faults.close"),
@@ -64,7 +65,7 @@ class FaultsScreen(Dialog[FiredFault | None]):
             yield Static(id="faults-head", markup=False)
             yield Options(id="faults-list", markup=False)
         box.border_title = "Faults"
-        box.border_subtitle = "space arms and disarms · n adds one · enter goes to one that fired · esc closes"
+        box.border_subtitle = "space arms, disarms · n adds one · enter goes to the row · esc closes"
 
     @property
     def _list(self) -> OptionList:
@@ -150,4 +151,5 @@ def _rule_line(count: FaultCount) -> Text:
     line.append(f"{clean(count.name):<8} ", "bold").append(f"fired {count.fired:,} of {count.matched:,}  ")
     if count.unable:
         line.append(f"{count.unable:,} it could not  ", "dim")
-    return line.append(clean(count.rule), "" if count.is_armed else "dim")
+    rule = count.rule if len(count.rule) <= LONGEST else f"{count.rule[:LONGEST]}…"
+    return line.append(clean(rule), "" if count.is_armed else "dim")

@@ -18,6 +18,7 @@ from tui.screens.dialog import Dialog
 from tui.widgets.options import Options
 
 SECONDS_BETWEEN: Final = 0.3
+_KEYS: Final = "a on · A all · e edit · x drop · X close · + time · i what · J K scroll"
 _SECOND_NS: Final = 10**9
 
 
@@ -76,6 +77,10 @@ class HeldScreen(Dialog[HeldMessage | None]):
         Binding("i", "ask", "Intercept…", tooltip="Say what is to be held", id="held.intercept"),
         Binding("j", "down", "Down", show=False, id="held.down"),
         Binding("k", "up", "Up", show=False, id="held.up"),
+        Binding("J,space,ctrl+d", "scroll(1)", "Fields down", show=False, tooltip="Scroll the fields down",
+                id="held.fields_down"),
+        Binding("K,b,ctrl+u", "scroll(-1)", "Fields up", show=False, tooltip="Scroll the fields up",
+                id="held.fields_up"),
     ]  # fmt: skip
 
     def __init__(self, holding: Holding) -> None:
@@ -83,8 +88,8 @@ class HeldScreen(Dialog[HeldMessage | None]):
         self._holding = holding
         self._state = Interception()
         self._drawn: list[str] = []
-        self._fields_of: int | None = None
-        """The number of the message whose fields are shown, or will be."""
+        self._fields_of: int | None = 0
+        """The number of the message whose fields are shown, or will be; None if nothing waits, 0 at first."""
 
     def compose(self) -> ComposeResult:
         with Vertical(id="held") as box:
@@ -92,9 +97,9 @@ class HeldScreen(Dialog[HeldMessage | None]):
             yield Options(id="held-list", markup=False)
             with VerticalScroll(id="held-fields", can_focus=False):
                 yield Static(id="held-text", markup=False)
-            yield Static(" a on · A all · e edit · x drop · X close connection · + time · i what · enter its row",
-                         id="held-keys", markup=False)  # fmt: skip
+            yield Static(_KEYS, id="held-keys", markup=False)
         box.border_title = "Held messages"
+        box.border_subtitle = "enter goes to its row · esc closes"
 
     @property
     def _list(self) -> OptionList:
@@ -184,6 +189,11 @@ class HeldScreen(Dialog[HeldMessage | None]):
 
     def action_up(self) -> None:
         self._list.action_cursor_up()
+
+    def action_scroll(self, pages: int) -> None:
+        """Scroll the fields, a page less a line."""
+        fields = self.query_one(VerticalScroll)
+        fields.scroll_relative(y=pages * max(1, fields.size.height - 1), animate=False)
 
 
 def _head(state: Interception) -> str:
