@@ -29,7 +29,7 @@ UNKNOWN_TYPES = $(if $(wildcard $(VENV)/.tests),,--ignore-missing-imports --allo
 PIP_INSTALL := -m pip install --quiet --disable-pip-version-check
 
 .DEFAULT_GOAL := help
-.PHONY: help run test test-all spark check lint bench fuzz mutants exhaustive sanitize lab clients clients-page schemas vectors wheels constraints hooks clean
+.PHONY: help run test test-all spark check lint bench fuzz mutants exhaustive sanitize lab clients clients-page proxied schemas vectors wheels constraints hooks clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-zA-Z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -111,6 +111,10 @@ clients: $(VENV)/.tests ## record twelve clients and their earlier releases in p
 	@$(BIN)/python -m tools.lab.survey --earlier
 	@$(BIN)/python -m tools.lab.survey.page
 	@$(BIN)/python -m tools.lab.survey.upgrades
+
+proxied: $(VENV)/.tests ## run those clients through the proxy and hold it to the brokers' logs (as root; needs what `make clients` needs)
+	@$(BIN)/python -m tools.lab.proxied
+	@$(BIN)/python -m tools.lab.proxied --brokers 3
 
 clients-page: $(VENV)/.tests ## make docs/clients.md, docs/clients.html and docs/upgrades.md from the recordings
 	@$(BIN)/python -m tools.lab.survey.page

@@ -53,24 +53,31 @@ class RuleOutcome(NamedTuple):
 
 def junit(suite: str, outcomes: Sequence[RuleOutcome]) -> bytes:
     """Return a test suite; a broken rule is a failure, one without anything to hold it to is skipped."""
+    return junit_suites([(suite, outcomes)])
+
+
+def junit_suites(suites: Sequence[tuple[str, Sequence[RuleOutcome]]]) -> bytes:
+    """Return test suites, each with its name."""
     from xml.etree.ElementTree import Element, SubElement, tostring  # on use: few runs write XML
 
-    suite_element = Element(
-        "testsuite", name=clean(suite), tests=str(len(outcomes)), errors="0",
-        failures=str(sum(each.status is RuleStatus.BROKEN for each in outcomes)),
-        skipped=str(sum(each.status is RuleStatus.NOT_SEEN for each in outcomes)),
-    )  # fmt: skip
-    for each in outcomes:
-        group, _, name = each.rule.rpartition(".")
-        case = SubElement(suite_element, "testcase", classname=clean(each.client or group or suite), name=clean(name))
-        if each.status is RuleStatus.BROKEN:
-            SubElement(case, "failure", message=clean(each.message)).text = clean(_details(each))
-        elif each.status is RuleStatus.NOT_SEEN:
-            SubElement(case, "skipped", message=clean(each.message))
-        elif each.status is RuleStatus.ALLOWED:
-            SubElement(case, "system-out").text = clean(f"allowed: {each.message}")
     root = Element("testsuites")
-    root.append(suite_element)
+    for suite, outcomes in suites:
+        suite_element = SubElement(
+            root, "testsuite", name=clean(suite), tests=str(len(outcomes)), errors="0",
+            failures=str(sum(each.status is RuleStatus.BROKEN for each in outcomes)),
+            skipped=str(sum(each.status is RuleStatus.NOT_SEEN for each in outcomes)),
+        )  # fmt: skip
+        for each in outcomes:
+            group, _, name = each.rule.rpartition(".")
+            case = SubElement(
+                suite_element, "testcase", classname=clean(each.client or group or suite), name=clean(name)
+            )
+            if each.status is RuleStatus.BROKEN:
+                SubElement(case, "failure", message=clean(each.message)).text = clean(_details(each))
+            elif each.status is RuleStatus.NOT_SEEN:
+                SubElement(case, "skipped", message=clean(each.message))
+            elif each.status is RuleStatus.ALLOWED:
+                SubElement(case, "system-out").text = clean(f"allowed: {each.message}")
     text: bytes = tostring(root, encoding="utf-8", xml_declaration=True)
     return text
 

@@ -6,6 +6,7 @@ from pathlib import Path, PurePath
 from typing import NamedTuple
 
 from dissector.analysis.baseline import (
+    Baseline,
     BaselineError,
     choices,
     count_checks,
@@ -44,12 +45,7 @@ def baseline(
     _check_usage(files, asked, others)
     fail_on, ignored = _choices(asked.fail_on, "--fail-on"), _choices(asked.ignore, "--ignore")
     rows = parse_filter(row_filter, "--a", options)
-    try:
-        known = None if asked.baseline is None else read_baseline(Path(asked.baseline).read_text("utf-8"))
-    except OSError as error:
-        return print_error(f"can't read {asked.baseline}: {os_reason(error)}")
-    except (BaselineError, UnicodeDecodeError) as error:
-        return print_error(f"{asked.baseline} is not a baseline: {error}")
+    known = None if asked.baseline is None else read_known(asked.baseline)
     with infrequent_collection(), options.open([files[0]]) as capture:
         if not read_rows(capture):
             return BAD_INPUT
@@ -63,6 +59,16 @@ def baseline(
         outcomes = hold(profile, held_to, lines, file=asked.baseline or "", fail_on=fail_on, ignored=ignored)
         write_outcomes(form, f"{name} compared with {PurePath(asked.baseline or '').name}", outcomes)
         return NEGATIVE if any(each.status is RuleStatus.BROKEN for each in outcomes) else 0
+
+
+def read_known(path: str) -> tuple[Baseline, dict[str, int]]:
+    """Read a baseline, and where each of its lines stands. Raises `UsageError`."""
+    try:
+        return read_baseline(Path(path).read_text("utf-8"))
+    except OSError as error:
+        raise UsageError(f"can't read {path}: {os_reason(error)}") from None
+    except (BaselineError, UnicodeDecodeError) as error:
+        raise UsageError(f"{path} is not a baseline: {error}") from None
 
 
 def _check_usage(files: Sequence[str], asked: BaselineOptions, others: Sequence[str]) -> None:

@@ -36,7 +36,7 @@ def check_captures(files: Sequence[str], form: RuleFormat, ignored: str | None, 
     if not result.exchanges:
         return print_error(f"{files[0]}: no Kafka request in it")
     if form in (RuleFormat.JSON, RuleFormat.JUNIT, RuleFormat.SARIF):
-        write_outcomes(form, TITLE, list(_outcomes(result)))
+        write_outcomes(form, TITLE, list(outcomes(result)))
     else:
         write_blocks(form, check_report(result))
     return NEGATIVE if result.broken else 0
@@ -62,7 +62,7 @@ def _without(ignored: str | None) -> list[ProtocolRule]:
     return [each for each in RULES if each.code not in words]
 
 
-def _outcomes(result: CheckResult) -> Iterator[RuleOutcome]:
+def outcomes(result: CheckResult) -> Iterator[RuleOutcome]:
     """Yield an outcome for each client and rule, and one for each rule that no message was about."""
     first: dict[tuple[str, str], Breach] = {}
     for each in result.breaches:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import fields, is_dataclass
 from functools import wraps
 from inspect import Parameter
-from typing import Annotated, Any, NoReturn, TypeVar, get_args
+from typing import Annotated, Any, Final, NoReturn, TypeVar, get_args
 
 import typer
 from typer.core import TyperCommand
@@ -48,12 +48,45 @@ RowFilter = Annotated[
         help='Only matching rows: "api == Fetch && latency > 50ms".',
     ),
 ]
+CommandWords = Annotated[
+    list[str] | None,
+    typer.Argument(
+        metavar="[-- COMMAND…]",
+        help="A command that is run while the capture lasts, and whose exit code becomes that of kdissect.",
+    ),
+]
+"""What stands behind ``--``: the parameter `COMMAND` of a function, which is its last argument."""
+COMMAND: Final = "words"
+_COMMAND_FOLLOWS: Final = "--"
 Limit = Annotated[int | None, typer.Option(metavar="N", min=1, help="Stop after this many rows.")]
 Function = TypeVar("Function", bound=Callable[..., int])
 
 
 class _Command(TyperCommand):
-    """A command whose usage has its arguments as manuals have them: ``FILE…`` in place of typer's ``{FILE…}``."""
+    """A command whose usage has its arguments as manuals have them: ``FILE…`` in place of typer's ``{FILE…}``. If it
+    takes `CommandWords`, what stands behind the first ``--`` is none of its options and none of its other arguments."""
+
+    def make_parser(self, ctx: Any) -> Any:
+        command = self._command
+        if command is not None:
+            command.add_to_parser = lambda *_: None  # `parse_args` finds its words
+        return super().make_parser(ctx)
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        words: list[str] = []
+        if self._command is not None and _COMMAND_FOLLOWS in args:
+            at = args.index(_COMMAND_FOLLOWS)
+            args, words = args[:at], args[at + 1 :]
+            if not words and not ctx.resilient_parsing:
+                ctx.fail(f"{_COMMAND_FOLLOWS} without a command behind it")
+        rest = super().parse_args(ctx, args)
+        if words:
+            ctx.params[COMMAND] = words
+        return rest
+
+    @property
+    def _command(self) -> Any:
+        return next((each for each in self.params if each.name == COMMAND), None)
 
     def collect_usage_pieces(self, ctx: Any) -> list[str]:
         pieces = super().collect_usage_pieces(ctx)

@@ -2,7 +2,8 @@
 
 Stderr names what is captured, and soon shows if there is no traffic. The first Ctrl+C ends the capture, and rows
 captured by then are still shown; the second one ends at once. When the reader of the rows has gone, a terminal or a
-pipe, the capture ends by itself; the file of `-w` is complete.
+pipe, the capture ends by itself; the file of `-w` is complete. With a command, the capture lasts as long as it runs
+(`beside_command.py`); what is judged at the end is `verdict.py`'s.
 
 Invariant: no packet is read with rights that the user who called sudo does not have.
 """
@@ -11,9 +12,9 @@ import os
 import signal
 import sys
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, nullcontext
 from types import FrameType
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from dissector.capture.live import (
     LOOPBACK,
@@ -27,19 +28,23 @@ from dissector.capture.live import (
 )
 from dissector.capture.live.local_processes import processes_of
 from dissector.capture.live.recorder_process import start_recorder
+from dissector.capture.live.waiting_command import WaitingCommand
 from dissector.capture_session import Capture
 from dissector.capture_session.process_watch import ProcessWatch
-from dissector.cli.errors import UsageError, is_output_closed, print_error
+from dissector.cli.beside_command import check_command, run_beside
+from dissector.cli.errors import UsageError, is_output_closed, output_error_code, print_error
 from dissector.cli.metering import metering
 from dissector.cli.options import CaptureOptions
+from dissector.cli.passed_signals import PassedSignals
 from dissector.cli.render.printing import RowRenderer
-from dissector.cli.show import follow, print_problems
+from dissector.cli.show import follow, print_all, print_problems
 from dissector.core.kept_files import keep_open
 from dissector.core.text import clean, counted
 
 if TYPE_CHECKING:  # imported on use: without a filter its parser is not needed
     from dissector.capture.live.recorder_process import RecorderProcess
     from dissector.capture.live.right_holder import RightHolder
+    from dissector.cli.verdict import CaptureVerdict
     from dissector.filter import Filter
 
 KAFKA_PORT: Final = 9092
@@ -67,35 +72,47 @@ def capture_settings(
     return CaptureSettings(name, tuple(chosen), expression, promiscuous, path, files)
 
 
+class LiveOutput(NamedTuple):
+    """What is shown of a capture."""
+
+    on_screen: bool
+    rows: RowRenderer | None = None
+    """How rows are printed, where there is no screen; None for no rows."""
+    limit: int | None = None
+    row_filter: "Filter | None" = None
+
+
 def live(
     settings: RecordingSettings,
-    printing: RowRenderer | None,
+    output: LiveOutput,
     duration: float | None,
-    limit: int | None,
-    row_filter: "Filter | None",
     options: CaptureOptions,
     *,
     metrics: str = "",
     shows_processes: bool = True,
+    words: Sequence[str] = (),
+    verdict: "CaptureVerdict | None" = None,
     at_end: Callable[[Sequence[Recording]], int] = lambda _: 0,
 ) -> int:
-    """Capture or proxy, and print rows, or show the screen if `printing` is None; return the exit code: 0 even without
-    traffic, 2 if capturing failed, else what `at_end` returns for all recordings."""
-    captures: list[tuple[Capture, Recording]] = []
+    """Capture or proxy, beside the command of `words` if there are any, and show what `output` says. Return the exit
+    code: the command's if it failed; 2 if capturing failed; else the worst of the verdict and of `at_end` for all
+    recordings, and 0 even without traffic."""
+    check_command(words, duration)
     for key_log in options.key_logs:
         keep_open(key_log)
     opener = options.chosen_opener  # it reads schemas
     meter = metering(metrics) if metrics else None
-    first, holder = _start(settings)
-    if holder is not None and holder.warning:
-        print_error(holder.warning)
-    processes = [first]
-    find = processes_of if holder is None else holder.processes_of
     with ExitStack() as stack:
-        if holder is not None:
-            stack.enter_context(holder)
-        if meter is not None:
-            stack.enter_context(meter)
+        command = stack.enter_context(WaitingCommand(words)) if words else None
+        first, holder = _start(settings)
+        if holder is not None and holder.warning:
+            print_error(holder.warning)
+        signals = stack.enter_context(PassedSignals()) if command is not None else None
+        for each in (holder, meter):
+            stack.enter_context(each or nullcontext())
+        captures: list[tuple[Capture, Recording]] = []
+        processes = [first]
+        find = processes_of if holder is None else holder.processes_of
 
         def begin(settings: RecordingSettings) -> tuple[Capture, Recording, RecordingSettings]:
             process = processes.pop() if processes else holder.start_recorder() if holder is not None else None
@@ -124,20 +141,53 @@ def live(
             return capture, recording, settings
 
         capture, recording, _ = begin(settings)
-        if printing is None:
+        code = 0
+        if command is not None and signals is not None:
+            code = run_beside(command, signals, capture, recording, settings)
+            signals.end()
+        elif output.on_screen:
             from dissector.cli.screen import run_live
 
             signal.signal(signal.SIGINT, signal.default_int_handler)  # the screen gives the terminal back
             run_live(capture, recording, settings, begin)
         else:
-            _print(capture, recording, settings, printing, limit, row_filter)
-        for capture, recording in captures:
-            recording.stop()
-            recording.join()
-            print_problems(capture)
-            print(summary(capture, recording), file=sys.stderr)
-    code = at_end([each for _, each in captures])
-    return print_error(recording.failure) if recording.failure else code
+            _print(capture, recording, settings, output)
+        _end(captures)
+        ours = _report(capture, settings, output, verdict, prints_rows=command is not None)
+        ours = max(ours, at_end([each for _, each in captures]))
+    return code or (print_error(recording.failure) if recording.failure else ours)
+
+
+def _end(captures: Sequence[tuple[Capture, Recording]]) -> None:
+    """End recordings, and print what is wrong with each and how much it has."""
+    for capture, recording in captures:
+        recording.stop()
+        recording.join()
+        print_problems(capture)
+        print(summary(capture, recording), file=sys.stderr)
+
+
+def _report(
+    capture: Capture,
+    settings: RecordingSettings,
+    output: LiveOutput,
+    verdict: "CaptureVerdict | None",
+    *,
+    prints_rows: bool,
+) -> int:
+    """Print the rows, if they were not printed as they came, and what is judged; return the exit code. It is that of
+    what is judged also where nobody reads what is printed any more."""
+    code = 0
+    try:
+        if prints_rows and output.rows is not None:
+            print_all(capture, output.rows, sys.stdout.buffer, output.limit, output.row_filter)
+        if verdict is not None:
+            out = sys.stderr if output.rows is not None else sys.stdout  # which has rows, or the report, not both
+            code = verdict.judge(capture, settings.path or settings.interface_name, out)
+        sys.stdout.flush()
+    except OSError as error:
+        code = max(code, output_error_code(error))
+    return code
 
 
 def _start(settings: RecordingSettings) -> "tuple[RecorderProcess, RightHolder | None]":
@@ -151,10 +201,9 @@ def _print(
     capture: Capture,
     recording: Recording,
     settings: RecordingSettings,
-    printing: RowRenderer,
-    limit: int | None,
-    row_filter: "Filter | None",
+    output: LiveOutput,
 ) -> None:
+    """Print rows as they come, if there are to be any, until the capture ends."""
     status = _status(capture, recording, settings)
 
     def step() -> None:
@@ -166,7 +215,11 @@ def _print(
 
     with _end_on_signals(recording):
         print_error(f"{settings.words}, with {recording.engine}; Ctrl+C ends it")
-        follow(capture, printing, sys.stdout.buffer, limit, step, row_filter)
+        if output.rows is not None:
+            follow(capture, output.rows, sys.stdout.buffer, output.limit, step, output.row_filter)
+            return
+        for _ in capture.completed_rows():
+            step()
 
 
 def _status(capture: Capture, recording: Recording, settings: RecordingSettings) -> Iterator[str | None]:
@@ -213,7 +266,8 @@ def _end_on_signals(recording: Recording) -> Iterator[None]:
             raise KeyboardInterrupt
         recording.stop()
 
-    handlers = {number: signal.signal(number, end) for number in _END_SIGNALS}
+    ignored = {signal.SIGHUP} if signal.getsignal(signal.SIGHUP) is signal.SIG_IGN else set()  # by nohup
+    handlers = {number: signal.signal(number, end) for number in _END_SIGNALS if number not in ignored}
     try:
         yield
     finally:

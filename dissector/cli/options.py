@@ -164,6 +164,39 @@ class CaptureOptions:
 
 
 @dataclass(frozen=True)
+class VerdictOptions:
+    """What is judged of a capture at its end, and where reports go."""
+
+    check: Annotated[
+        bool,
+        Option("--check", help="At the end, check what was captured against the protocol's rules, as kdissect check."),
+    ] = False
+    baseline: Annotated[
+        str | None,
+        Option(
+            "--baseline", metavar="FILE", help="At the end, compare the client with this baseline, as kdissect diff."
+        ),
+    ] = None
+    fail_on: Annotated[
+        str | None,
+        Option("--fail-on", metavar="FILTER", help="Exit with 1 if an exchange matches: 'error && api == Produce'."),
+    ] = None
+    ignore: Annotated[
+        str | None,
+        Option(
+            "--ignore", metavar="NAMES",
+            help="Ignore these rules of --check and lines of --baseline: throttle-time,compression.",
+        ),
+    ] = None  # fmt: skip
+    junit: Annotated[str, Option("--junit", metavar="FILE", help="Write the report as JUnit XML.")] = ""
+    sarif: Annotated[str, Option("--sarif", metavar="FILE", help="Write the report as SARIF.")] = ""
+    summary: Annotated[
+        str,
+        Option("--summary", metavar="FILE", help='Append the report as Markdown: "$GITHUB_STEP_SUMMARY".'),
+    ] = ""  # fmt: skip
+
+
+@dataclass(frozen=True)
 class CsvOptions:
     """How CSV is written."""
 

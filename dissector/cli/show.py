@@ -9,6 +9,8 @@ import sys
 from collections.abc import Callable, Sequence
 from typing import IO, TYPE_CHECKING
 
+import numpy as np
+
 from dissector.capture_session import Capture
 from dissector.cli.errors import NEGATIVE, print_error
 from dissector.cli.formats import Format
@@ -20,7 +22,7 @@ from dissector.cli.options import (
     no_match_message,
     parse_filter,
 )
-from dissector.cli.render.printing import RowRenderer
+from dissector.cli.render.printing import ROWS_TOGETHER, RowRenderer
 from dissector.cli.render.progress import read_with_progress
 from dissector.cli.tables import are_tables
 from dissector.cli.tables import show as show_tables
@@ -96,6 +98,26 @@ def follow(
             return printed
         step()
     return printed
+
+
+def print_all(
+    capture: Capture, printing: RowRenderer, out: IO[bytes], limit: int | None, row_filter: "Filter | None"
+) -> None:
+    """Print the rows of a capture that was followed to its end, as `show` prints those of its file."""
+    if printing.shows_findings or (row_filter is not None and row_filter.reads_findings):
+        for _ in capture.findings.examine():
+            pass
+    left = len(capture) if limit is None else limit
+    has_head = False
+    for start in range(0, len(capture), ROWS_TOGETHER):
+        rows = np.arange(start, min(start + ROWS_TOGETHER, len(capture)))
+        rows = (rows if row_filter is None else capture.matching(row_filter, rows))[:left]
+        if len(rows) and not has_head:
+            out.write(printing.head)
+            has_head = True
+        out.writelines(printing.lines(capture, rows))
+        left -= len(rows)
+    out.flush()
 
 
 def read_rows(capture: Capture) -> bool:

@@ -6,14 +6,15 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from dissector.cli import completing
-from dissector.cli.command import CaptureFiles, Fields, Limit, RowFilter, command, examples
+from dissector.cli.command import CaptureFiles, CommandWords, Fields, Limit, RowFilter, command, examples
 from dissector.cli.formats import Format
-from dissector.cli.options import CaptureOptions, Cluster, CsvOptions
+from dissector.cli.options import CaptureOptions, Cluster, CsvOptions, VerdictOptions
 from dissector.cli.screen import is_terminal
 from dissector.export.formats import ExportFormat
 
 if TYPE_CHECKING:  # imported on use: it takes a while
-    from dissector.cli.render.printing import RowRenderer
+    from dissector.cli.live import LiveOutput
+    from dissector.cli.verdict import CaptureVerdict
 
 writing_commands = typer.Typer()
 
@@ -27,7 +28,7 @@ Ring = Annotated[
     ),
 ]
 AsText = Annotated[bool, typer.Option("--text", help="Print rows even on a terminal.")]
-RowFormat = Annotated[Format | None, typer.Option("--format", "-f", help="Output format of the rows.")]
+RowFormat = Annotated[Format | None, typer.Option("--format", "-f", help="LiveOutput format of the rows.")]
 LiveFilter = Annotated[str | None, typer.Option("-Y", "--filter", metavar="FILTER", help="Print only matching rows.")]
 Metrics = Annotated[
     str, typer.Option(metavar="[HOST:]PORT", help="Serve metrics for Prometheus on this port, by default of 127.0.0.1.")
@@ -42,11 +43,14 @@ Duration = Annotated[float | None, typer.Option(min=0.1, metavar="SECONDS", help
         {
             "loopback, any port, on the screen": "sudo kdissect live",
             "all interfaces, two ports, as JSON": "sudo kdissect live -i any -p 9092 -p 9093 --format json",
+            "while a command runs": "sudo kdissect live -- ./producer",
+            "its exit code, or 1 if it breaks a rule": "sudo kdissect live --check -- pytest tests",
             "metrics for Prometheus": "sudo kdissect live --text --metrics 9404 > rows.txt",
         }
     ),
 )
 def live(
+    words: CommandWords = None,
     *,
     interface: Annotated[
         str | None,
@@ -87,6 +91,7 @@ def live(
     duration: Duration = None,
     metrics: Metrics = "",
     limit: Limit = None,
+    verdict: VerdictOptions,
     csv: CsvOptions,
     options: Annotated[CaptureOptions, "decode_as", "show_secrets", "keylog", "resolve", "schemas"],
     processes: Annotated[
@@ -94,28 +99,50 @@ def live(
     ] = True,
     listed: Annotated[bool, typer.Option("--list", "-D", help="List the interfaces.")] = False,
 ) -> int:
-    """Capture and dissect live traffic."""
+    """Capture and dissect live traffic, or what is said while a command runs.
+
+    With -- COMMAND, the capture begins before the command and ends with it; then come its rows, unless -w alone is
+    given. The exit code is the command's, else that of --check, --baseline and --fail-on: 1 if something is wrong.
+    """
     from dissector.cli.live import capture_settings, list_interfaces
     from dissector.cli.live import live as run
-    from dissector.cli.options import parse_filter
 
     if listed:
         return list_interfaces()
     settings = capture_settings(interface, port or [], expression, path, ring or [], promiscuous=promiscuous)
-    printing = _printing(form, fields, csv, text or any(each is not None for each in (limit, filter)))
+    judged = _verdict(verdict, options)
+    is_quiet = judged is not None or bool(words and path)
+    output = _output(form, fields, csv, text, limit, filter, options, is_quiet=is_quiet, has_command=bool(words))
     return run(
-        settings, printing, duration, limit, parse_filter(filter, options=options), options, metrics=metrics,
-        shows_processes=processes,
+        settings, output, duration, options, metrics=metrics, shows_processes=processes, words=words or (),
+        verdict=judged,
     )  # fmt: skip
 
 
-def _printing(form: Format | None, fields: str | None, csv: CsvOptions, is_asked: bool) -> "RowRenderer | None":
-    """Return what prints rows; None for the screen, where there is one and no option asks for rows."""
+def _output(
+    form: Format | None, fields: str | None, csv: CsvOptions, text: bool, limit: int | None, filter: str | None,
+    options: CaptureOptions, *, is_quiet: bool, has_command: bool,
+) -> "LiveOutput":  # fmt: skip
+    """Return what is shown: rows where an option asks for them; else nothing if there is another result, `is_quiet`;
+    else the screen, where there is one that no command has; else rows."""
+    from dissector.cli.live import LiveOutput
+    from dissector.cli.options import parse_filter
     from dissector.cli.render.printing import RowRenderer
 
-    if not (is_asked or form is not None or fields is not None or csv.escape_formulas) and is_terminal():
+    asked = text or csv.escape_formulas or any(each is not None for each in (form, fields, limit, filter))
+    if not asked and (is_quiet or (not has_command and is_terminal())):
+        return LiveOutput(on_screen=not is_quiet)
+    rows = RowRenderer.of(form or Format.TEXT, fields, escape_formulas=csv.escape_formulas)
+    return LiveOutput(False, rows, limit, parse_filter(filter, options=options))
+
+
+def _verdict(asked: VerdictOptions, options: CaptureOptions) -> "CaptureVerdict | None":
+    """Return what is judged at the end; None if nothing is. Raises `UsageError`."""
+    if asked == VerdictOptions():
         return None
-    return RowRenderer.of(form or Format.TEXT, fields, escape_formulas=csv.escape_formulas)
+    from dissector.cli.verdict import CaptureVerdict
+
+    return CaptureVerdict.of(asked, options)
 
 
 @command(
@@ -130,6 +157,8 @@ def _printing(form: Format | None, fields: str | None, csv: CsvOptions, is_asked
             "'api == Produce && topic == orders: error NOT_LEADER_OR_FOLLOWER, first 3'",
             "clients with TLS, too": "kdissect proxy broker.example:9093 --tls --listen-tls",
             "what those clients must trust": "kdissect proxy ca",
+            "tests of a client, in CI": "kdissect proxy localhost:9092 --check --junit rules.xml -- pytest tests",
+            "a command that is told the address": "kdissect proxy localhost:9092 -- kcat -L -b {kdissect.bootstrap}",
             "metrics for Prometheus, on the screen": "kdissect proxy broker.example:9092 --metrics 9404",
         }
     ),
@@ -143,6 +172,7 @@ def proxy(
             "trust with --listen-tls.",
         ),
     ],
+    words: CommandWords = None,
     *,
     listen: Annotated[
         str,
@@ -216,6 +246,7 @@ def proxy(
     duration: Duration = None,
     metrics: Metrics = "",
     limit: Limit = None,
+    verdict: VerdictOptions,
     csv: CsvOptions,
     options: Annotated[CaptureOptions, "show_secrets", "resolve", "schemas"],
 ) -> int:
@@ -224,9 +255,11 @@ def proxy(
     Clients use the address that is printed as bootstrap.servers. Brokers' addresses in responses are replaced by the
     proxy's, everything else passes byte for byte. It needs no special rights. With --fault it injects errors, delays,
     lost responses and more; -Y 'finding == "injected"' shows what it did, and the end lists how often each rule fired.
+
+    With -- COMMAND, it lasts as long as the command, which finds the address in KDISSECT_BOOTSTRAP,
+    KAFKA_BOOTSTRAP_SERVERS and SPRING_KAFKA_BOOTSTRAP_SERVERS, and in its words where {kdissect.bootstrap} stands.
     """
     from dissector.cli.live import live as run
-    from dissector.cli.options import parse_filter
     from dissector.cli.proxy import SHOW_CA, listen_tls, proxy_settings, show_ca, upstream_tls
 
     if brokers == [SHOW_CA]:
@@ -235,17 +268,18 @@ def proxy(
     listens = listen_tls(listen_certificate, listen_key, tls=tls_to_clients)
     rules: tuple[tuple[str, str], ...] = ()
     report = None
-    printing = _printing(form, fields, csv, text or any(each is not None for each in (limit, filter)))
-    is_controlled = printing is None
-    if fault or faults or strict or is_controlled:
+    judged = _verdict(verdict, options)
+    is_quiet = judged is not None or bool(words and path)
+    output = _output(form, fields, csv, text, limit, filter, options, is_quiet=is_quiet, has_command=bool(words))
+    if fault or faults or strict or output.on_screen:
         from dissector.cli.faults import fault_rules, report_faults
 
         rules, report = fault_rules(fault or [], faults, strict=strict), report_faults(strict=strict)
     settings = proxy_settings(brokers, listen, advertise, speaks_tls, listens, path, ring or [], rules,
-                              is_controlled=is_controlled, hold_seconds=hold)  # fmt: skip
+                              is_controlled=output.on_screen, hold_seconds=hold)  # fmt: skip
     return run(
-        settings, printing, duration, limit, parse_filter(filter, options=options), options, metrics=metrics,
-        shows_processes=False, at_end=report or (lambda _: 0),
+        settings, output, duration, options, metrics=metrics, shows_processes=False, words=words or (),
+        verdict=judged, at_end=report or (lambda _: 0),
     )  # fmt: skip
 
 

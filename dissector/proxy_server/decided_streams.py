@@ -12,7 +12,7 @@ from dissector.protocol.message import PREFIX
 from dissector.protocol.schema.api_keys import ApiKey
 from dissector.proxy_server.deciding import DecidedFrame
 from dissector.proxy_server.exchanges import MadeAnswer, Pending, Request, RequestStream, ResponseStream
-from dissector.proxy_server.frame_stream import FrameStream, NeedMoreError, Send, Sink
+from dissector.proxy_server.frame_stream import Bytes, FrameStream, NeedMoreError, Send, Sink
 from dissector.proxy_server.hooks import Action, Answer, Decider, FrameHead, Replace, Waiter
 from dissector.proxy_server.rewriting import REWRITTEN, OwnAddresses, rewriter
 
@@ -67,7 +67,7 @@ class _Decided(FrameStream):
             self._ends.pause()
             asyncio.get_running_loop().call_later(seconds, self._go_on)
 
-    def hold(self, waiter: Waiter, carry_out: Callable[[Action], Sequence[bytes]]) -> None:
+    def hold(self, waiter: Waiter, carry_out: Callable[[Action], Sequence[Bytes]]) -> None:
         def release(action: Action) -> None:
             if self._waiter is waiter:
                 self._waiter = None
@@ -79,7 +79,7 @@ class _Decided(FrameStream):
         self._ends.pause()
         waiter.begin(release)
 
-    def _send_all(self, parts: Sequence[bytes]) -> None:
+    def _send_all(self, parts: Sequence[Bytes]) -> None:
         for part in parts:
             self._send(part)
         self._fed()
@@ -122,7 +122,7 @@ class _Decided(FrameStream):
             for act in idle:
                 act()
 
-    def _ordinary(self, data: bytes, end: int) -> int:
+    def _ordinary(self, data: Bytes, end: int) -> int:
         return 0  # each frame is decided about
 
     def _fed(self) -> None:
@@ -165,7 +165,7 @@ class DecidedRequestStream(_Decided, RequestStream):
         if self._expects and self._pending and self._pending[-1] is self._asked:
             self._pending.pop()
 
-    def _begin(self, data: bytes, at: int, size: int) -> Sink | None:
+    def _begin(self, data: Bytes, at: int, size: int) -> Sink | None:
         head = self._head(data, at, size)
         last = self._pending[-1] if self._pending else None
         super()._begin(data, at, size)
@@ -175,7 +175,7 @@ class DecidedRequestStream(_Decided, RequestStream):
             head = head._replace(api_key=NO_FRAME, client_id=None)
         return DecidedFrame(head._replace(has_response=self._expects), self._decider, self)
 
-    def _head(self, data: bytes, at: int, size: int) -> FrameHead:
+    def _head(self, data: Bytes, at: int, size: int) -> FrameHead:
         """Return what the head says. Raises `NeedMoreError` while the client id is not there."""
         if size < self.HEAD:
             return FrameHead(True, NO_FRAME, 0, 0, None, PREFIX + size, False)
@@ -183,7 +183,7 @@ class DecidedRequestStream(_Decided, RequestStream):
         correlation_id = int.from_bytes(data[at + 8 : at + 12], "big", signed=True)
         return FrameHead(True, key, version, correlation_id, self._client_id(data, at, size), PREFIX + size, False)
 
-    def _client_id(self, data: bytes, at: int, size: int) -> str | None:
+    def _client_id(self, data: Bytes, at: int, size: int) -> str | None:
         start, end = at + _CLIENT_ID, at + PREFIX + size
         if end - start < 0:
             return None
@@ -194,7 +194,7 @@ class DecidedRequestStream(_Decided, RequestStream):
             return None
         if len(data) < start + length:
             raise NeedMoreError
-        return data[start : start + length].decode("utf-8", "replace")
+        return str(data[start : start + length], "utf-8", "replace")
 
 
 class DecidedResponseStream(_Decided, ResponseStream):
@@ -226,7 +226,7 @@ class DecidedResponseStream(_Decided, ResponseStream):
             for part in (first.answer.frame,) if inner is None else inner.feed(first.answer.frame):
                 self._send(part)
 
-    def _begin(self, data: bytes, at: int, size: int) -> Sink | None:
+    def _begin(self, data: Bytes, at: int, size: int) -> Sink | None:
         found = self._answered(int.from_bytes(data[at + 4 : at + 8], "big", signed=True)) if size >= self.HEAD else None
         decider = self._decider
         if isinstance(found, MadeAnswer):

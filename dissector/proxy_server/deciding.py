@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from typing import Protocol
 
 from dissector.core import limits
-from dissector.proxy_server.frame_stream import Sink
+from dissector.proxy_server.frame_stream import Bytes, Sink
 from dissector.proxy_server.hooks import (
     Action,
     Answer,
@@ -41,7 +41,7 @@ class Way(Protocol):
     def forget(self) -> None:
         """The request of this frame gets no response."""
 
-    def hold(self, waiter: Waiter, carry_out: Callable[[Action], Sequence[bytes]]) -> None:
+    def hold(self, waiter: Waiter, carry_out: Callable[[Action], Sequence[Bytes]]) -> None:
         """Let nothing on until the waiter decides; then carry that out, and send what goes on."""
 
     def close(self, *, reset: bool) -> None:
@@ -59,12 +59,12 @@ class DecidedFrame:
         self._comment = ""
         self._is_recorded = False
         """Whether all of the frame is recorded: it was held."""
-        self._take: Callable[[bytes], Sequence[bytes]] = self._pass
+        self._take: Callable[[bytes], Sequence[Bytes]] = self._pass
         self._begin(decider.decide(head, None))
 
-    def feed(self, piece: bytes) -> Sequence[bytes]:
+    def feed(self, piece: Bytes) -> Sequence[Bytes]:
         self._left -= len(piece)
-        return self._take(piece)
+        return self._take(bytes(piece))
 
     def _begin(self, action: Action) -> None:
         """Prepare for the frame's bytes."""
@@ -102,11 +102,11 @@ class DecidedFrame:
         if delay:
             self._way.wait(delay)
 
-    def _pass(self, piece: bytes) -> Sequence[bytes]:
+    def _pass(self, piece: bytes) -> Sequence[Bytes]:
         self._record(piece)
         return (piece,) if self._inner is None else self._inner.feed(piece)
 
-    def _discard(self, piece: bytes) -> Sequence[bytes]:
+    def _discard(self, piece: bytes) -> Sequence[Bytes]:
         """Let nothing on. What the client sent is recorded; a response that it never gets is only mentioned."""
         if self._head.from_client:
             self._record(piece)
@@ -115,10 +115,10 @@ class DecidedFrame:
             self._comment = ""
         return ()
 
-    def _discard_and_answer(self, action: Answer) -> Callable[[bytes], Sequence[bytes]]:
+    def _discard_and_answer(self, action: Answer) -> Callable[[bytes], Sequence[Bytes]]:
         """Let nothing on, and answer when the request is recorded: its response comes behind it."""
 
-        def take(piece: bytes) -> Sequence[bytes]:
+        def take(piece: bytes) -> Sequence[Bytes]:
             self._discard(piece)
             if not self._left:
                 self._way.answer(action)
@@ -133,15 +133,15 @@ class DecidedFrame:
             self._way.note(self._comment)
         self._comment = ""
 
-    def _hold(self, waiter: Waiter) -> Callable[[bytes], Sequence[bytes]]:
+    def _hold(self, waiter: Waiter) -> Callable[[bytes], Sequence[Bytes]]:
         """Take the whole frame, and let it wait."""
 
-        def take(frame: bytes) -> Sequence[bytes]:
+        def take(frame: bytes) -> Sequence[Bytes]:
             if self._head.from_client:
                 self._record(frame)
                 self._is_recorded = True
 
-            def carry_out(action: Action) -> Sequence[bytes]:
+            def carry_out(action: Action) -> Sequence[Bytes]:
                 self._begin(action)
                 return self._take(frame)
 
@@ -150,7 +150,7 @@ class DecidedFrame:
 
         return take
 
-    def _gather(self, piece: bytes) -> Sequence[bytes]:
+    def _gather(self, piece: bytes) -> Sequence[Bytes]:
         """Hold the frame until it is whole, and ask again."""
         self._held.append(piece)
         if self._left:
@@ -161,8 +161,8 @@ class DecidedFrame:
         self._begin(Pass() if isinstance(action, Whole) else action)
         return self._take(whole)
 
-    def _pass_and_close(self, action: Close) -> Callable[[bytes], Sequence[bytes]]:
-        def take(piece: bytes) -> Sequence[bytes]:
+    def _pass_and_close(self, action: Close) -> Callable[[bytes], Sequence[Bytes]]:
+        def take(piece: bytes) -> Sequence[Bytes]:
             out = self._pass(piece)
             if not self._left:
                 self._way.close(reset=action.reset)
@@ -170,11 +170,11 @@ class DecidedFrame:
 
         return take
 
-    def _replace(self, action: Replace) -> Callable[[bytes], Sequence[bytes]]:
+    def _replace(self, action: Replace) -> Callable[[bytes], Sequence[Bytes]]:
         self._comment = action.comment
         sent = False
 
-        def take(piece: bytes) -> Sequence[bytes]:
+        def take(piece: bytes) -> Sequence[Bytes]:
             nonlocal sent
             if self._head.from_client:
                 self._record(piece)

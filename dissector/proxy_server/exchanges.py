@@ -17,7 +17,7 @@ from dissector.protocol.message import PREFIX, request_layout
 from dissector.protocol.schema.api_keys import ApiKey
 from dissector.protocol.schema.loader import api
 from dissector.protocol.wire import WireError
-from dissector.proxy_server.frame_stream import SIZE, FrameStream, NeedMoreError, Send, Sink
+from dissector.proxy_server.frame_stream import SIZE, Bytes, FrameStream, NeedMoreError, Send, Sink
 from dissector.proxy_server.hooks import Answer
 from dissector.proxy_server.rewriting import REWRITTEN, OwnAddresses, rewriter
 
@@ -29,6 +29,8 @@ _MOST_HEAD: Final = 64 << 10
 """Bytes of a Produce request in which `acks` is looked for: a client id and a transactional id have 32 KiB each."""
 _SPECIAL: Final = frozenset((ApiKey.PRODUCE, ApiKey.SASL_HANDSHAKE))
 """Requests that are looked at closer."""
+_STRANGER: Final = 16
+"""Bytes of what is not Kafka that are looked at."""
 _TLS_HANDSHAKE: Final = b"\x16\x03"
 _HTTP: Final = (b"GET ", b"POST", b"PUT ", b"HEAD", b"CONN", b"OPTI", b"PRI ", b"DELE")
 BOUND_TO_HOST: Final = {
@@ -69,7 +71,7 @@ class RequestStream(FrameStream):
         self._is_first = True
         self._in_tokens = False
 
-    def _ordinary(self, data: bytes, end: int) -> int:
+    def _ordinary(self, data: Bytes, end: int) -> int:
         at = 0
         if self._is_first or self._in_tokens:
             return at
@@ -83,14 +85,14 @@ class RequestStream(FrameStream):
             at = following
         return at
 
-    def _next_size(self, data: bytes, at: int, end: int) -> int:
+    def _next_size(self, data: Bytes, at: int, end: int) -> int:
         if self._is_first and end - at >= PREFIX:
             if not 0 <= SIZE.unpack_from(data, at)[0] <= limits.DEFAULT.frame_size:
-                raise NotKafkaError(stranger(data[at:]))
+                raise NotKafkaError(stranger(bytes(data[at : at + _STRANGER])))
             self._is_first = False
         return super()._next_size(data, at, end)
 
-    def _begin(self, data: bytes, at: int, size: int) -> Sink | None:
+    def _begin(self, data: Bytes, at: int, size: int) -> Sink | None:
         if size < self.HEAD:
             return None
         _, key, version, correlation_id = _REQUEST.unpack_from(data, at)
@@ -103,7 +105,7 @@ class RequestStream(FrameStream):
             return None
         if key == ApiKey.SASL_HANDSHAKE:
             self._in_tokens = version == 0
-            self._look_at_mechanism(data[at : at + PREFIX + size], version)
+            self._look_at_mechanism(bytes(data[at : at + PREFIX + size]), version)
         self._pending.append((correlation_id, key, version))
         if len(self._pending) > _MOST_PENDING:
             self._pending.popleft()
@@ -140,7 +142,7 @@ class ResponseStream(FrameStream):
         self._pending = pending
         self._advertised = advertised
 
-    def _ordinary(self, data: bytes, end: int) -> int:
+    def _ordinary(self, data: Bytes, end: int) -> int:
         at = 0
         pending = self._pending
         while pending and end - at >= _RESPONSE.size:
@@ -153,7 +155,7 @@ class ResponseStream(FrameStream):
             at = following
         return at
 
-    def _begin(self, data: bytes, at: int, size: int) -> Sink | None:
+    def _begin(self, data: Bytes, at: int, size: int) -> Sink | None:
         if size < self.HEAD:
             return None
         request = self._answered(_RESPONSE.unpack_from(data, at)[1])
@@ -172,9 +174,9 @@ class ResponseStream(FrameStream):
         return found
 
 
-def _expects_response(data: bytes, at: int, size: int, version: int) -> bool:
+def _expects_response(data: Bytes, at: int, size: int, version: int) -> bool:
     """Return whether a Produce request has a response. Raises `NeedMoreError` while `acks` is not there."""
-    head = data[at : at + min(PREFIX + size, _MOST_HEAD)]
+    head = bytes(data[at : at + min(PREFIX + size, _MOST_HEAD)])
     try:
         return acks(head, version) != 0
     except WireError:

@@ -6,7 +6,8 @@ there goes on when the stream ends.
 
 Invariants:
   * without a sink the bytes that go out are those that come in, in order, whatever they are and however they are cut;
-  * at most a head is held, or what a sink holds.
+  * at most a head is held, or what a sink holds: copies, as the bytes that come are their owner's again when they
+    were taken.
 """
 
 import struct
@@ -16,13 +17,14 @@ from typing import Final, Protocol
 from dissector.protocol.message import PREFIX
 
 SIZE: Final = struct.Struct(">i")
-Send = Callable[[bytes], object]
+Bytes = bytes | memoryview
+Send = Callable[[Bytes], object]
 
 
 class Sink(Protocol):
     """Takes the bytes of one frame and returns what goes on now."""
 
-    def feed(self, piece: bytes) -> Sequence[bytes]:
+    def feed(self, piece: Bytes) -> Sequence[Bytes]:
         """Take the next bytes of the frame. With the last ones, all that is left goes on."""
 
 
@@ -51,10 +53,10 @@ class FrameStream:
         """What waits until nothing waits here any more."""
         self._stash: list[bytes] = []
 
-    def feed(self, data: bytes) -> None:
+    def feed(self, data: Bytes) -> None:
         """Take bytes as they came."""
         if self.waits:
-            self._stash.append(data)
+            self._stash.append(bytes(data))
             return
         if self._carry:
             data, self._carry = self._carry + data, b""
@@ -63,7 +65,7 @@ class FrameStream:
         at = 0 if self._left or self._is_opaque else self._ordinary(data, end)
         while at < end and not self._is_opaque:
             if self.waits:
-                self._stash.append(data[at:])
+                self._stash.append(bytes(data[at:]))
                 end = at
                 break
             if self._left:
@@ -82,7 +84,7 @@ class FrameStream:
                 size = self._next_size(data, at, end)
                 sink = self._begin(data, at, size)
             except NeedMoreError:
-                self._carry = data[at:]
+                self._carry = bytes(data[at:])
                 end = at
                 break
             if sink is not None and at > sent:
@@ -101,14 +103,14 @@ class FrameStream:
     def abandon(self) -> None:
         """The connection has ended: nothing goes on any more."""
 
-    def _ordinary(self, data: bytes, end: int) -> int:
+    def _ordinary(self, data: Bytes, end: int) -> int:
         """Take whole frames from the beginning that go on as they are, the quick way; return where they end."""
         return 0
 
     def _fed(self) -> None:
         """A sink has taken bytes, and what it let on was sent."""
 
-    def _next_size(self, data: bytes, at: int, end: int) -> int:
+    def _next_size(self, data: Bytes, at: int, end: int) -> int:
         """Return the size of the frame that begins here. Raises `NeedMoreError` while its head is not there."""
         if end - at < PREFIX:
             raise NeedMoreError
@@ -124,7 +126,7 @@ class FrameStream:
         """What stands where a size should be can't be one."""
         self._is_opaque = True
 
-    def _begin(self, data: bytes, at: int, size: int) -> Sink | None:
+    def _begin(self, data: Bytes, at: int, size: int) -> Sink | None:
         """Look at the head of a frame; return what takes its bytes, or None if it goes on as it is. Raises
         `NeedMoreError`."""
         raise NotImplementedError

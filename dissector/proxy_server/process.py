@@ -28,7 +28,7 @@ from dissector.proxy_server.hooks import Hook
 from dissector.proxy_server.listening_tls import Handshake, ListeningTls
 from dissector.proxy_server.outbox import Outbox
 from dissector.proxy_server.recording import PacketLog
-from dissector.proxy_server.relay import Relay
+from dissector.proxy_server.relay import ReadBuffer, Relay
 from dissector.proxy_server.settings import ProxySettings
 from dissector.proxy_server.upstream import TlsError, tls_context
 
@@ -70,6 +70,7 @@ class ProxyRun:
         self._tells_held = False
         """Whether what is held will be told soon."""
         self.relays: set[Relay] = set()
+        self.buffer = ReadBuffer()
         self.connections = 0
         self.nodes = BrokerPorts(settings, self._listen, self._say)
         self._handshakes: set[asyncio.Task[None]] = set()
@@ -126,7 +127,7 @@ class ProxyRun:
             words += "; point bootstrap.servers there" + (f", and trust {trust} (kdissect proxy ca)" if trust else "")
         self._outbox.send(events.LISTENING, address=address, broker=str(listener.broker), words=words)
 
-    def _accept(self, listener: Listener) -> asyncio.Protocol:
+    def _accept(self, listener: Listener) -> asyncio.BaseProtocol:
         """Return what takes a new connection of a client."""
         relay = Relay(self, listener)
         if self.listening_tls is None:

@@ -8,7 +8,7 @@ Invariants:
 """
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from ipaddress import ip_address
 from typing import Final
 
@@ -49,6 +49,10 @@ class PacketLog:
                 self._writer.segment(time_ns, headers, payload)
         except OSError as error:
             self._fail(error)
+
+    def add_long(self, time_ns: int, segments: Sequence[tuple[bytes, memoryview]]) -> None:
+        """Record packets of the same time, headers and payloads."""
+        self._attempt(lambda: self._writer.segments(time_ns, segments))
 
     def note(self, comments: list[str]) -> None:
         """Write comments."""
@@ -97,15 +101,22 @@ class RecordedConnection:
         self._packet(time_ns, SYN | ACK, from_client=False)
         self._packet(time_ns, ACK, from_client=True)
 
-    def data(self, time_ns: int, data: bytes, comment: str = "", *, from_client: bool) -> None:
+    def data(self, time_ns: int, data: bytes | memoryview, comment: str = "", *, from_client: bool) -> None:
         """One side sent bytes; the first packet of them has the comment."""
         if len(data) <= LONGEST_PAYLOAD:
             self._packet(time_ns, ACK | PSH, data, comment, from_client=from_client)
             return
         view = memoryview(data)
-        for at in range(0, len(data), LONGEST_PAYLOAD):
+        if comment:
+            self._packet(time_ns, ACK | PSH, view[:LONGEST_PAYLOAD], comment, from_client=from_client)
+            view = view[LONGEST_PAYLOAD:]
+        seq, ack, header = self._next[from_client], self._next[not from_client], self._headers[from_client].header
+        segments = []
+        for at in range(0, len(view), LONGEST_PAYLOAD):
             part = view[at : at + LONGEST_PAYLOAD]
-            self._packet(time_ns, ACK | PSH, part, "" if at else comment, from_client=from_client)
+            segments.append((header(ACK | PSH, (seq + at) & 0xFFFFFFFF, ack, len(part)), part))
+        self._next[from_client] = (seq + len(view)) & 0xFFFFFFFF
+        self._log.add_long(time_ns, segments)
 
     def end(self, *, from_client: bool) -> None:
         """One side sends no more."""

@@ -2,6 +2,9 @@
 
 Bytes that come are recorded at once, with the time at which they came, and sent on. A side that does not read pauses
 the other one. What one side ends, the other sees end in the same way: a half-closed connection, a reset.
+
+All connections read into one buffer: bytes are gone from it, on their way and in the recording, before the next read.
+Large pieces are recorded and sent from where they are; whoever keeps some of them keeps a copy.
 """
 
 import asyncio
@@ -26,8 +29,23 @@ from dissector.proxy_server.upstream import ConnectError, connect
 
 HIGH_WATER: Final = 256 << 10
 """Bytes that wait for a side to read them before the other is paused."""
+READ_BYTES: Final = 256 << 10
+"""Bytes that are read at once."""
+COPIED_BYTES: Final = 16 << 10
+"""Bytes of a piece that is copied rather than used where it is: its parts are looked at one by one."""
 _RESET: Final = struct.pack("ii", 1, 0)
 """SO_LINGER, with which a socket that is closed sends RST."""
+
+
+class ReadBuffer:
+    """What all connections of a run read into."""
+
+    def __init__(self) -> None:
+        self.view = memoryview(bytearray(READ_BYTES))
+
+    def leave(self) -> None:
+        """Read into another one: somebody still needs what was read into this one."""
+        self.view = memoryview(bytearray(READ_BYTES))
 
 
 class RelayRun(Protocol):
@@ -38,13 +56,14 @@ class RelayRun(Protocol):
     log: PacketLog
     tls: ssl.SSLContext | None
     relays: set["Relay"]
+    buffer: ReadBuffer
     hook: Hook | None
     """Decides about frames; None if nothing does."""
     connections: int
     """How many there were."""
 
 
-class _ConnectionSide(asyncio.Protocol):
+class ConnectionSide(asyncio.BufferedProtocol):
     """One of the two connections."""
 
     def __init__(self, relay: "Relay", *, is_client: bool) -> None:
@@ -62,8 +81,18 @@ class _ConnectionSide(asyncio.Protocol):
         if self.is_client:
             self.relay.begin()
 
-    def data_received(self, data: bytes) -> None:
+    def get_buffer(self, sizehint: int) -> memoryview:
+        return self.relay.buffer.view
+
+    def buffer_updated(self, nbytes: int) -> None:
+        buffer = self.relay.buffer
+        data = buffer.view[:nbytes]
+        if nbytes <= COPIED_BYTES or self.relay.is_decided:
+            self.relay.received(self, bytes(data))
+            return
         self.relay.received(self, data)
+        if self.relay.other(self).has_unsent:  # which may be bytes of the buffer
+            buffer.leave()
 
     def eof_received(self) -> bool:
         return self.relay.ended(self)
@@ -89,7 +118,12 @@ class _ConnectionSide(asyncio.Protocol):
         if self._pauses == 0 and self.transport is not None and not self.transport.is_closing():
             self.transport.resume_reading()
 
-    def send(self, data: bytes) -> None:
+    @property
+    def has_unsent(self) -> bool:
+        """Whether something waits to be sent to this side."""
+        return self.transport is not None and self.transport.get_write_buffer_size() > 0
+
+    def send(self, data: bytes | memoryview) -> None:
         """Send to this side, unless it has gone."""
         if self.transport is not None and not self.transport.is_closing():
             self.transport.write(data)
@@ -110,8 +144,11 @@ class Relay:
     def __init__(self, run: RelayRun, listener: Listener) -> None:
         self._run = run
         self._listener = listener
-        self.client = _ConnectionSide(self, is_client=True)
-        self.broker = _ConnectionSide(self, is_client=False)
+        self.buffer = run.buffer
+        self.is_decided = False
+        """Whether a hook decides about this connection's frames."""
+        self.client = ConnectionSide(self, is_client=True)
+        self.broker = ConnectionSide(self, is_client=False)
         self._recorded: RecordedConnection | None = None
         self._connecting: asyncio.Task[None] | None = None
         self._is_over = False
@@ -164,6 +201,7 @@ class Relay:
             self.broker.stream = ResponseStream(self.client.send, pending, nodes)
             return
         name = endpoint_name(*recorded.client)
+        self.is_decided = True
         requests, responses = hook.deciders(Connection(self._number, name, str(broker), self._listener.node))
         decided = DecidedResponseStream(self.client.send, pending, nodes, responses, self._ends(recorded, self.broker))
         self.broker.stream = decided
@@ -171,7 +209,7 @@ class Relay:
             self.broker.send, pending, nodes.complain, requests, self._ends(recorded, self.client), decided
         )
 
-    def _ends(self, recorded: RecordedConnection, side: _ConnectionSide) -> Ends:
+    def _ends(self, recorded: RecordedConnection, side: ConnectionSide) -> Ends:
         is_client = side.is_client
         return Ends(
             lambda data, comment: recorded.data(time.time_ns(), data, comment, from_client=is_client),
@@ -181,11 +219,11 @@ class Relay:
             side.resume,
         )
 
-    def received(self, side: _ConnectionSide, data: bytes) -> None:
+    def received(self, side: ConnectionSide, data: bytes | memoryview) -> None:
         """Record what a side sent, and send it on."""
         if self._recorded is None or side.stream is None:
             return
-        if self._run.hook is None:
+        if not self.is_decided:
             self._recorded.data(time.time_ns(), data, from_client=side.is_client)
         try:
             side.stream.feed(data)
@@ -193,11 +231,11 @@ class Relay:
             self._run.nodes.complain(f"a client on {self._recorded.client.host} {error}")
             self._over(reset=False)
 
-    def other(self, side: _ConnectionSide) -> _ConnectionSide:
+    def other(self, side: ConnectionSide) -> ConnectionSide:
         """Return the other side."""
         return self.broker if side.is_client else self.client
 
-    def ended(self, side: _ConnectionSide) -> bool:
+    def ended(self, side: ConnectionSide) -> bool:
         """A side sends no more; return whether it still wants to read."""
         if side.stream is not None:
             if side.stream.waits:
@@ -213,7 +251,7 @@ class Relay:
         other.write_eof()
         return True
 
-    def lost(self, side: _ConnectionSide, error: Exception | None) -> None:
+    def lost(self, side: ConnectionSide, error: Exception | None) -> None:
         """A side is closed."""
         if isinstance(error, ConnectionResetError):
             self._record_reset(side)
@@ -239,7 +277,7 @@ class Relay:
         self._recorded = RecordedConnection(self._run.log, client, End(*address), time_ns)
         return self._recorded
 
-    def _record_reset(self, side: _ConnectionSide) -> None:
+    def _record_reset(self, side: ConnectionSide) -> None:
         if self._recorded is not None:
             self._recorded.reset(from_client=side.is_client)
 

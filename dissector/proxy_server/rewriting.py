@@ -11,7 +11,7 @@ Invariants:
 """
 
 from collections.abc import Iterable, Sequence
-from typing import Final, Protocol
+from typing import ClassVar, Final, Protocol
 
 from dissector.core.text import counted
 from dissector.protocol.codec.writer import write_value
@@ -22,6 +22,7 @@ from dissector.protocol.schema.loader import api, api_name
 from dissector.protocol.wire import WireError, uvarint, uvarint_bytes
 from dissector.proxy_server.address_fields import ADDRESSES
 from dissector.proxy_server.address_walk import AddressWalk, FoundAddress
+from dissector.proxy_server.frame_stream import Bytes
 
 HELD_BYTES: Final = 64 << 10
 """Of a response that is held whole because it may end with addresses."""
@@ -29,6 +30,8 @@ HELD_BACK: Final = 16 << 10
 """Of a longer one, its end: room for the addresses of 200 brokers."""
 KEPT_BYTES: Final = 4 << 20
 """Of a response whose pieces are kept until its end has come."""
+MOST_SPARE: Final = 8
+"""Pieces of memory, each of so many bytes, that wait to be used again."""
 EARLY_BYTES: Final = 16 << 20
 """Of a response that is held until the last of the addresses at its beginning."""
 OFFER_BYTES: Final = 1 << 20
@@ -71,7 +74,7 @@ class OwnAddresses(Protocol):
 class ResponseRewriter(Protocol):
     """Takes a frame in pieces and returns what goes on now."""
 
-    def feed(self, piece: bytes) -> Sequence[bytes]:
+    def feed(self, piece: Bytes) -> Sequence[Bytes]:
         """Take the next bytes of the frame. With the last one, all that is left goes on."""
 
 
@@ -104,9 +107,10 @@ class _Early:
         self._held: list[bytes] | None = []
         self._count = 0
 
-    def feed(self, piece: bytes) -> Sequence[bytes]:
+    def feed(self, piece: Bytes) -> Sequence[Bytes]:
         if self._held is None:
             return (piece,)
+        piece = bytes(piece)
         self._held.append(piece)
         self._count += len(piece)
         try:
@@ -129,36 +133,49 @@ class _Early:
         return held
 
 
+class _Kept:
+    """Memory for the bytes of a response. It is used again: memory that is new to the process costs more than to copy
+    into it."""
+
+    _spare: ClassVar[list[memoryview]] = []
+
+    def __init__(self) -> None:
+        self.view = self._spare.pop() if self._spare else memoryview(bytearray(KEPT_BYTES))
+
+    def release(self) -> None:
+        """Nothing of it is needed."""
+        if len(self._spare) < MOST_SPARE:
+            self._spare.append(self.view)
+
+
 class _AtEnd:
     """Looks for addresses at the end of a response.
 
     A short one is held. Of a longer one only the end is, and what goes on in its place has as many bytes: the size is
-    sent by then. Up to `KEPT_BYTES` the pieces are kept, and walked through only if the last bytes ask for it.
+    sent by then. Up to `KEPT_BYTES` its bytes are kept, and walked through only if the last ones ask for it.
     """
 
     def __init__(self, walk: AddressWalk, size: int, advertised: OwnAddresses, api_key: int) -> None:
         self._walk, self._size, self._advertised, self._api_key = walk, size, advertised, api_key
         self._at = 0
         self._hold_from = 0 if size <= HELD_BYTES else size - HELD_BACK
-        self._kept: list[bytes] | None = [] if size <= KEPT_BYTES else None
+        self._kept = _Kept() if HELD_BYTES < size <= KEPT_BYTES else None
         self._end: list[bytes] = []
         self._damaged = False
 
-    def feed(self, piece: bytes) -> Sequence[bytes]:
+    def feed(self, piece: Bytes) -> Sequence[Bytes]:
         start = self._at
         self._at += len(piece)
         if self._kept is not None:
-            self._kept.append(piece)
-        else:
-            self._look(piece)
+            self._kept.view[start : self._at] = piece
+        elif self._hold_from:
+            self._look(bytes(piece))
         if self._at <= self._hold_from:
             return (piece,)
         cut = max(0, self._hold_from - start)
+        self._end.append(bytes(piece[cut:]))
         out = [piece[:cut]] if cut else []
-        self._end.append(piece[cut:])
-        if self._at < self._size:
-            return out
-        return [*out, *self._last()]
+        return out if self._at < self._size else [*out, *self._last()]
 
     def _look(self, data: bytes) -> None:
         if not self._damaged:
@@ -169,11 +186,15 @@ class _AtEnd:
 
     def _last(self) -> Sequence[bytes]:
         """Return what goes on of the end that was held."""
-        if self._kept is not None:
+        if self._size <= KEPT_BYTES:
             last = self._end[-1] if len(self._end[-1]) >= _LOOKED_AT else b"".join(self._end)[-_LOOKED_AT:]
-            if surely_no_addresses(self._api_key, last, self._size):
+            sure = surely_no_addresses(self._api_key, last, self._size)
+            if not sure:
+                self._look(b"".join(self._end) if self._kept is None else bytes(self._kept.view[: self._size]))
+            if self._kept is not None:
+                self._kept.release()
+            if sure:
                 return self._end
-            self._look(b"".join(self._kept))
         walk = self._walk
         begun = walk.tag.tag_start if walk.tag is not None else walk.array_start
         if self._damaged or not walk.found or begun is None:
@@ -295,8 +316,8 @@ class _Offer:
         self._version, self._left = version, size
         self._held: list[bytes] = []
 
-    def feed(self, piece: bytes) -> Sequence[bytes]:
-        self._held.append(piece)
+    def feed(self, piece: Bytes) -> Sequence[Bytes]:
+        self._held.append(bytes(piece))
         self._left -= len(piece)
         if self._left:
             return ()

@@ -65,7 +65,7 @@ def _no_password() -> str:
 
 async def connect(
     broker: BrokerAddress,
-    protocol: Callable[[], asyncio.Protocol],
+    protocol: Callable[[], asyncio.BaseProtocol],
     tls: UpstreamTls | None = None,
     context: ssl.SSLContext | None = None,
 ) -> Connected:

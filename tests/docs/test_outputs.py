@@ -43,7 +43,7 @@ def test_commands_print_what_stands_behind_them(document: Path, folder: Path) ->
 @cases("document", DOCUMENTS, ids=lambda path: path.stem)
 def test_commands_without_output_have_options_that_exist(document: Path) -> None:
     for block in _SHELL.findall(document.read_text(encoding="utf-8")):
-        for line in "".join(block).splitlines():
+        for line in "".join(block).replace("\\\n", " ").splitlines():
             for words in calls(line):
                 parsed(words)
 

@@ -28,7 +28,7 @@ from dissector.proxy_server.hooks import (
     Replace,
 )
 from dissector.proxy_server.recording import PacketLog
-from dissector.proxy_server.relay import Relay
+from dissector.proxy_server.relay import ReadBuffer, Relay
 from tests.frames import request, response
 
 Decide = Callable[[FrameHead, bytes | None], Action]
@@ -80,6 +80,7 @@ class Run:
         self.settings, self.hook, self.tls = settings, hook, None
         self.said: list[str] = []
         self.relays: set[Relay] = set()
+        self.buffer = ReadBuffer()
         self.connections = 0
         writer = CaptureWriter(settings, ETHERNET, lambda _: None)
         self.log = PacketLog(writer, self.said.append)

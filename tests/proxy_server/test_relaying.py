@@ -1,5 +1,6 @@
 """What passes through a proxy: the same bytes, in both directions, whatever they are and however they are cut."""
 
+import asyncio
 import contextlib
 import random
 import socket
@@ -7,10 +8,12 @@ import struct
 import threading
 import time
 from pathlib import Path
+from typing import cast
 
 import pytest
 
 from dissector.core.text import endpoint_name
+from dissector.proxy_server.relay import COPIED_BYTES, READ_BYTES, ConnectionSide, ReadBuffer, Relay
 from tests.frames import request, response
 from tests.probe.servers import mock_cluster, serving
 from tests.proxy_server.proxies import is_closed, proxy
@@ -153,3 +156,51 @@ def test_clients_of_a_cluster_never_learn_where_its_brokers_are(tmp_path: Path) 
             found = {each.row.server for each in capture.at(range(len(capture)))}
             assert found <= set(brokers)
             assert len(found) > 1
+
+
+class _Keeping(asyncio.Transport):
+    """A transport that sends nothing, and keeps what it was given as it is: as asyncio's do since Python 3.12."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.kept: list[bytes | bytearray | memoryview] = []
+
+    def write(self, data: bytes | bytearray | memoryview) -> None:
+        self.kept.append(data)
+
+    def get_write_buffer_size(self) -> int:
+        return sum(map(len, self.kept))
+
+    def set_write_buffer_limits(self, high: int | None = None, low: int | None = None) -> None:
+        pass
+
+    def is_closing(self) -> bool:
+        return False
+
+
+class _Passing:
+    """A relay that sends all that comes to the other side."""
+
+    def __init__(self) -> None:
+        self.buffer = ReadBuffer()
+        self.is_decided = False
+        self.sides = [ConnectionSide(cast(Relay, self), is_client=False) for _ in range(2)]
+
+    def other(self, side: ConnectionSide) -> ConnectionSide:
+        return self.sides[side is self.sides[0]]
+
+    def received(self, side: ConnectionSide, data: bytes | memoryview) -> None:
+        self.other(side).send(data)
+
+
+@pytest.mark.parametrize("size", [1, COPIED_BYTES, COPIED_BYTES + 1, READ_BYTES])
+def test_what_waits_to_be_sent_is_not_overwritten_by_what_comes_next(size: int) -> None:
+    relay, transport = _Passing(), _Keeping()
+    side, other = relay.sides
+    other.connection_made(transport)
+    sent = [bytes((number,)) * size for number in range(4)]
+    for data in sent:
+        buffer = side.get_buffer(-1)
+        buffer[:size] = data
+        side.buffer_updated(size)
+    assert [bytes(each) for each in transport.kept] == sent

@@ -92,7 +92,7 @@ class Node:
         """Run it."""
         loggers = [f"-Dorg.slf4j.simpleLogger.log.{name}={level}" for name, level in TRACED.items()]
         quiet = "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn"
-        with self.log.open("wb") as log:
+        with self.log.open("ab") as log:
             command = [*self._java, *self._agent, quiet, *loggers, *self._classpath, "kafka.Kafka", str(self._config)]
             self._process = subprocess.Popen(command, stdout=log, stderr=log)
 

@@ -54,11 +54,12 @@ def require(*programs: str) -> str:
     raise MissingToolError(f"the lab needs {' or '.join(programs)}, which this system does not have")
 
 
-def run(*command: str | Path, folder: Path | None = None) -> None:
-    """Run to the end; what it prints is shown only if it fails."""
+def run(*command: str | Path, folder: Path | None = None) -> str:
+    """Run to the end; return what it prints."""
     done = subprocess.run(list(map(str, command)), capture_output=True, text=True, check=False, cwd=folder)
     if done.returncode:
         raise MissingToolError(f"{Path(command[0]).name} failed: {(done.stderr or done.stdout).strip()[-500:]}")
+    return done.stdout
 
 
 def fetched(pom: Path, folder: str, *settings: str) -> Path:

@@ -66,6 +66,20 @@ def user_to_become() -> User | None:
         return None
 
 
+def sudo_caller() -> User | None:
+    """Return the user who called sudo; None where this is not root, or root did not come by sudo."""
+    uid, gid = (_id(os.environ.get(name, "")) for name in ("SUDO_UID", "SUDO_GID"))
+    return _user(uid, gid) if os.geteuid() == 0 and uid is not None else None
+
+
+def become_user(user: User) -> None:
+    """Become a user for good, as `sudo -u` does: with the rights that this user has, which setuid programs may extend.
+    Raises `OSError`."""
+    os.setgroups(user.groups)
+    os.setgid(user.gid)
+    os.setuid(user.uid)
+
+
 @contextmanager
 def acting_as(user: User | None) -> Iterator[None]:
     """Have the file access of a user for a while, as root; for None nothing changes. Raises `OSError`."""

@@ -31,6 +31,8 @@ _FILTER_STRING: Final = b"\0"
 """The first byte of an if_filter option whose filter is text."""
 _COPIED: Final = 8_192
 """Bytes of a packet that are copied rather than written from where they are."""
+_MOST_AT_ONCE: Final = 128
+"""Packets that are written at once: a system call takes 1,024 parts (IOV_MAX), each packet has two."""
 _PADDING: Final = [bytes(-size % 4) for size in range(4)]
 
 
@@ -66,19 +68,37 @@ class CaptureWriter:
         self._turn_ring()
 
     def segment(self, time_ns: int, headers: bytes, payload: bytes | memoryview) -> None:
-        """Append one packet whose payload is not copied."""
+        """Append one packet whose payload is not copied if it is long."""
         captured = len(headers) + len(payload)
+        if captured >= _COPIED:
+            self.segments(time_ns, ((headers, payload),))
+            return
         padding = _PADDING[captured & 3]
         size = captured + len(padding) + 32
         head = _HEAD.pack(_PACKET, size, 0, time_ns >> 32, time_ns & 0xFFFFFFFF, captured, captured)
-        tail = padding + size.to_bytes(4, "little")
-        if captured < _COPIED:
-            self._append(b"".join((head, headers, payload, tail)))
-        else:
-            self._append_parts([head + headers, payload, tail])
+        self._append(b"".join((head, headers, payload, padding, size.to_bytes(4, "little"))))
         self.delivered += 1
         if self._settings.ring is not None:
             self._turn_ring()
+
+    def segments(self, time_ns: int, segments: Sequence[tuple[bytes, bytes | memoryview]]) -> None:
+        """Append packets of the same time, headers and payloads, without a copy of payloads, in as few writes as the
+        system allows."""
+        for first in range(0, len(segments), _MOST_AT_ONCE):
+            parts: list[bytes | memoryview] = []
+            tail = b""
+            for headers, payload in segments[first : first + _MOST_AT_ONCE]:
+                captured = len(headers) + len(payload)
+                padding = _PADDING[captured & 3]
+                size = captured + len(padding) + 32
+                head = _HEAD.pack(_PACKET, size, 0, time_ns >> 32, time_ns & 0xFFFFFFFF, captured, captured)
+                parts += (tail + head + headers, payload)
+                tail = padding + size.to_bytes(4, "little")
+            parts.append(tail)
+            self._append_parts(parts)
+            self.delivered += len(parts) // 2
+            if self._settings.ring is not None:
+                self._turn_ring()
 
     def _turn_ring(self) -> None:
         """Begin the next file of a ring, if this one is full."""

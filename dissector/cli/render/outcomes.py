@@ -27,7 +27,7 @@ def write_outcomes(form: RuleFormat, title: str, outcomes: Sequence[RuleOutcome]
     elif form is RuleFormat.SARIF:
         sys.stdout.buffer.write(dumps(sarif(outcomes)) + b"\n")
     else:
-        write_blocks(form, _report(title, outcomes))
+        write_blocks(form, outcome_blocks(title, outcomes))
 
 
 def write_blocks(form: RuleFormat, blocks: Iterable[ReportBlock]) -> None:
@@ -36,7 +36,8 @@ def write_blocks(form: RuleFormat, blocks: Iterable[ReportBlock]) -> None:
         print(line)
 
 
-def _report(title: str, outcomes: Sequence[RuleOutcome]) -> Iterator[ReportBlock]:
+def outcome_blocks(title: str, outcomes: Sequence[RuleOutcome]) -> Iterator[ReportBlock]:
+    """Yield a report on outcomes."""
     counts = Counter(each.status for each in outcomes)
     parts = [f"{counts[status]:,} {word}" for status, word in (
         (RuleStatus.HELD, "as before"), (RuleStatus.BROKEN, "different"), (RuleStatus.ALLOWED, "different but allowed"),

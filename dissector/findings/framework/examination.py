@@ -17,7 +17,7 @@ from dissector.capture.injection_notes import InjectionNote
 from dissector.core.arrays import Bool, Int64
 from dissector.core.batches import NEVER
 from dissector.core.columns import is_in, unique
-from dissector.core.finding import Finding, Severity
+from dissector.core.finding import Finding
 from dissector.core.store import Store
 from dissector.detection.connections import Connections
 from dissector.exchange.decoder import ExchangeDecoder
@@ -31,12 +31,11 @@ from dissector.findings.framework.examined_rows import ExaminedRows
 from dissector.findings.framework.extractor import NO_API, Apis, Examiner, Extractor
 from dissector.findings.framework.injected_rows import InjectedRows
 from dissector.findings.framework.message_examination import MessageExamination
+from dissector.findings.framework.message_faults import message_faults
 from dissector.findings.framework.open_findings import MAX_FINDINGS, UNLIMITED, FindingStore
 from dissector.index.exchange_table import NO_FRAME, ExchangeTable, RowsByConnection
 from dissector.index.indexer import Indexer
-from dissector.protocol.masked_reasons import MALFORMED, TRAILING
 from dissector.protocol.message import Values
-from dissector.protocol.misplaced_tags import misplaced_tags
 from dissector.protocol.schema.api_keys import ApiKey
 from dissector.tls.plaintext import Plaintext
 from dissector.transport import Retransmissions
@@ -352,7 +351,7 @@ class Examination:
         """Return why a broker can't read the request of a row: it does not fit its layout, or has a tag outside its
         versions."""
         request = self._decoder.exchange(row).request
-        return [] if request is None else faults(request)
+        return [] if request is None else message_faults(request)
 
     def software(self, connection: int) -> str:
         """Return the name of the client's software, if its ApiVersions request on the connection has it; else empty."""
@@ -399,16 +398,3 @@ class Examination:
         """Return the name of the topic that a structure names, or its id if the name is unknown."""
         name = named.get("name") or named.get("topic")
         return str(name or self._index.conversation_state.topic_name(str(named.get("topic_id"))))
-
-
-MISPLACED_TAG: Final = "misplaced-tag"
-
-
-def faults(message: ExchangeMessage) -> list[Finding]:
-    """Return the findings of a message that was captured in full, with paths in the message: it does not fit its
-    layout, has bytes behind it, or tags outside their versions."""
-    found = [each for each in message.decoded.findings if each.code in (MALFORMED, TRAILING)]
-    for tag in misplaced_tags(message.layout, message.body):
-        path = f"body.{tag.path}" if tag.path else "body"
-        found.append(Finding(MISPLACED_TAG, Severity.ERROR, tag.words, path))
-    return found

@@ -3,6 +3,7 @@
 `admin.py SERVERS ACTION …`, run by the Python that has kafka-python; the functions run it.
 """
 
+import json
 import sys
 import time
 from pathlib import Path
@@ -30,11 +31,17 @@ def move_leader(topic: str) -> None:
     _run("move", topic)
 
 
-def _run(*arguments: str) -> None:
+def dump(topic: str) -> dict[tuple[int, int], bytes]:
+    """Return the values of a topic, by partition and offset."""
+    lines = _run("dump", topic).splitlines()
+    return {(part, offset): value.encode() for part, offset, value in map(json.loads, lines)}
+
+
+def _run(*arguments: str) -> str:
     from tools.lab.survey.clusters import ADMIN  # not there where this module is the program
     from tools.lab.tools import client_python, run
 
-    run(client_python(), Path(__file__), ADMIN, *arguments)
+    return run(client_python(), Path(__file__), ADMIN, *arguments)
 
 
 def main(servers: str, action: str, *arguments: str) -> None:
@@ -62,6 +69,12 @@ def main(servers: str, action: str, *arguments: str) -> None:
             next(consumer)
             consumer.close()
             admin.delete_topics([topic])
+        case "dump":
+            reader = KafkaConsumer(topic, bootstrap_servers=servers, auto_offset_reset="earliest",
+                                   consumer_timeout_ms=5_000)  # fmt: skip
+            for record in reader:
+                print(json.dumps([record.partition, record.offset, record.value.decode()]))
+            reader.close()
         case "move":
             [partition] = admin.describe_topics([topic])[0]["partitions"]
             other = [node for node in partition["replica_nodes"] if node != partition["leader_id"]]

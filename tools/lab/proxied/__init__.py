@@ -1,0 +1,1 @@
+"""Clients through the proxy, held against the brokers' own logs."""
