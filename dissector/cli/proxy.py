@@ -1,5 +1,6 @@
 """`kdissect proxy`: the options of a proxy as its settings. What it does with what it sees is `cli/live.py`'s."""
 
+import math
 import os
 import shlex
 import sys
@@ -38,6 +39,8 @@ def proxy_settings(
         raise UsageError("-b needs -w: the name of the ring buffer's files")
     if path == "-":
         raise UsageError("-w needs a file: rows go to standard output")
+    if math.isnan(hold_seconds):  # which lies in every range
+        raise UsageError("--hold-limit: nan is no number of seconds")
     files = RingSettings.parse(ring) if ring else None
     try:
         return ProxySettings.of(

@@ -164,7 +164,7 @@ class InterceptFeature(ScreenFeature[LiveScreen]):
 
     @work(group="control", thread=True)
     def edit(self, held: HeldMessage) -> None:
-        """Fetch the message, let the user edit it, and send on what came of it; it waits anew meanwhile."""
+        """Fetch the message, let the user edit it, and send on what came of it; its limit begins again."""
 
         def begin() -> None:
             frame = self._controls.frame(held.number)
