@@ -130,7 +130,7 @@ vectors: $(VENV)/.tests ## hold the codec against fresh messages from Apache's o
 
 wheels: ## wheels for Linux and macOS, x86_64 and arm64, and a source archive, into dist/
 	@rm -rf build/wheels && $(PYTHON) -m venv build/wheels
-	@build/wheels/bin/python $(PIP_INSTALL) hatchling ziglang twine check-wheel-contents
+	@build/wheels/bin/python $(PIP_INSTALL) hatchling ziglang typer twine check-wheel-contents
 	@build/wheels/bin/python tools/wheels.py
 	@build/wheels/bin/twine check --strict dist/*
 	@build/wheels/bin/check-wheel-contents dist/*.whl

@@ -4,6 +4,9 @@ An editable install gets the shared object into the source tree. A wheel has it 
 its platform and any Python 3: for this machine, unless $CC is a cross compiler and $_PYTHON_HOST_PLATFORM names what it
 compiles for, as `tools/wheels.py` sets them.
 
+A wheel has the manual page, which the program makes of its own options: to import those, it needs typer, as
+`pyproject.toml` requires it, and nothing else.
+
 The README in the metadata has absolute links: to the repository that `pyproject.toml` names, or none.
 """
 
@@ -11,6 +14,7 @@ import importlib.util
 import os
 import platform
 import re
+import subprocess
 import sys
 import sysconfig
 from pathlib import Path
@@ -22,6 +26,14 @@ from hatchling.metadata.plugin.interface import MetadataHookInterface
 ROOT = Path(__file__).parent
 KERNEL = "dissector/protocol/kernel"
 ZIGLANG = "ziglang>=0.13"
+MANUAL_PAGE = "share/man/man1/kdissect.1"
+PRINT_MANUAL = """
+import sys
+from typer.main import get_command
+from dissector.cli.main import app
+from dissector.cli.reference import manual
+sys.stdout.buffer.write(manual(get_command(app), sys.argv[1]).encode())
+"""
 
 _spec = importlib.util.spec_from_file_location("kernel_build", ROOT / KERNEL / "build.py")
 assert _spec
@@ -34,10 +46,11 @@ class CustomBuildHook(BuildHookInterface):
     """Compiles the kernel. hatchling finds the class by its base."""
 
     def dependencies(self) -> list[str]:
-        """Return what to install for the build: a compiler, where this machine has none."""
-        if self.target_name == "wheel" and build.own_compiler() is None:
-            return [ZIGLANG]
-        return []
+        """Return what to install for the build: typer, and a compiler, where this machine has none."""
+        if self.target_name != "wheel":
+            return []
+        typer = next(each for each in self.metadata.core.dependencies if each.startswith("typer"))
+        return [typer] if build.own_compiler() is not None else [typer, ZIGLANG]
 
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:
         """Compile. `version` is ``editable`` or ``standard``."""
@@ -56,6 +69,16 @@ class CustomBuildHook(BuildHookInterface):
         build_data["tag"] = f"py3-none-{tag}"
         build_data["pure_python"] = False
         build_data["force_include"][str(out)] = f"{KERNEL}/{out.name}"
+        page = ROOT / "build" / "kdissect.1"
+        page.write_bytes(manual_page(self.metadata.version))
+        build_data["shared_data"][str(page)] = MANUAL_PAGE
+
+
+def manual_page(version: str) -> bytes:
+    """Return the manual page of the program in this tree."""
+    command = [sys.executable, "-c", PRINT_MANUAL, version]
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), "PYTHONDONTWRITEBYTECODE": "1"}
+    return subprocess.run(command, check=True, stdout=subprocess.PIPE, env=environment, cwd=ROOT).stdout
 
 
 class CustomMetadataHook(MetadataHookInterface):

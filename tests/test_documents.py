@@ -5,6 +5,8 @@ from collections import defaultdict
 from collections.abc import Iterator
 from pathlib import Path
 
+import pytest
+
 from tests.cases import cases
 
 ROOT = Path(__file__).parents[1]
@@ -37,6 +39,12 @@ def is_there(path: str, document: Path) -> bool:
 def test_every_path_that_a_document_names_is_there(document: Path) -> None:
     named = set(PATH.findall(document.read_text(encoding="utf-8"))) - USERS
     assert [path for path in sorted(named) if not is_there(path, document)] == []
+
+
+@pytest.mark.parametrize("name", ["README.md", "docs/index.md"])
+def test_readers_learn_that_there_are_three_names(name: str) -> None:
+    text = " ".join((ROOT / name).read_text(encoding="utf-8").split())
+    assert "`kafka-dissector` installs the command `kdissect`; in Python it is `import dissector`." in text
 
 
 def test_no_two_classes_have_one_name() -> None:

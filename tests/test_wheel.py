@@ -8,7 +8,10 @@ import zipfile
 from pathlib import Path
 
 import pytest
+from typer.main import get_command
 
+from dissector.cli.main import app
+from dissector.cli.reference import manual
 from tests.test_documents import ROOT
 
 pytestmark = [pytest.mark.slow, pytest.mark.exhaustive]  # to build one takes ten seconds of CPU and more
@@ -47,6 +50,14 @@ def test_a_wheel_has_the_samples_and_a_readme_without_relative_links(wheel: Path
     metadata = archive.read(name).decode()
     assert "Six tasks" in metadata
     assert re.findall(r"\]\((?!https:)[^)]*\)", metadata) == []
+
+
+def test_a_wheel_has_the_manual_page_of_the_program(wheel: Path) -> None:
+    """Where `man` looks for it below the environment; it is made with typer alone, and says the wheel's version."""
+    archive = zipfile.ZipFile(wheel)
+    (name,) = (each for each in archive.namelist() if each.endswith(".data/data/share/man/man1/kdissect.1"))
+    page = archive.read(name).decode()
+    assert page == manual(get_command(app), wheel.name.split("-")[1])
 
 
 def test_a_wheel_shows_a_capture_without_the_tree(wheel: Path, tmp_path: Path) -> None:

@@ -35,7 +35,7 @@ from tui.screens.dialog import Choice, Menu
 from tui.screens.diff_screen import DiffScreen
 from tui.screens.main_screen import DetailScreen, LiveDetailScreen, MainScreen
 from tui.terminal_app import TerminalApp
-from tui.theme import KDISSECT, OURS
+from tui.theme import KDISSECT, OURS, THEME_WORDS
 
 
 class Opener(Protocol):
@@ -173,6 +173,18 @@ class KDissectApp(TerminalApp):
         yield SystemCommand(f"{PROGRAM}: Theme", "Choose the colors of the program", self.action_change_theme)
         if isinstance(screen, MainScreen):
             yield from choice_commands(screen, self.open_files)
+
+    def action_change_theme(self) -> None:
+        """Offer our themes, and those of Textual behind one more choice."""
+
+        def chosen(number: int | None) -> None:
+            if number is not None and number < len(OURS):
+                self.theme = OURS[number].name
+            elif number is not None:
+                self.search_themes()
+
+        at = next((n for n, theme in enumerate(OURS) if theme.name == self.theme), len(OURS))
+        self.push_screen(Menu("Theme", [*(Choice(*words) for words in THEME_WORDS), Choice("Others…")], at), chosen)
 
     def action_command_palette(self) -> None:
         if not isinstance(self.screen, Commands):

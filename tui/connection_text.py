@@ -4,7 +4,8 @@ Messages are decoded when somebody reads that far, so a connection of any length
 everywhere. Every line is clean.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from itertools import groupby
 from typing import Final, NamedTuple
 
 import numpy as np
@@ -25,6 +26,10 @@ LONGEST_LINE: Final = 160
 _LEFT_OUT: Final = ("(tagged fields)", "(count)")
 LARGEST: Final = 1 << 20
 """Bytes of a message whose fields are lines."""
+FIRST_ELEMENTS: Final = 3
+"""Elements of a long array that are lines, where the others are folded."""
+LEAST_FOLDED: Final = 4
+"""Fewer lines are not folded."""
 SIDES: Final = ("request", "response")
 
 
@@ -37,6 +42,29 @@ class TextLine(NamedTuple):
     side: str
     path: str = ""
     is_head: bool = False
+
+
+def folded(lines: Sequence[TextLine]) -> Iterator[tuple[int, TextLine, bool]]:
+    """Yield lines with their places; of many elements of an array, each on one line, the first ones and a line that
+    says how many more there are, with the place of the one before it and True."""
+    at = 0
+    for array, run in groupby(lines, key=_array):
+        of_run = list(run)
+        hidden = len(of_run) - FIRST_ELEMENTS if array and len(of_run) > FIRST_ELEMENTS + LEAST_FOLDED else 0
+        last = len(of_run) - hidden
+        for place, line in enumerate(of_run[:last], at):
+            yield place, line, False
+        if hidden:
+            words = of_run[last].text
+            indent = words[: len(words) - len(words.lstrip())]
+            yield at + last - 1, of_run[last]._replace(text=f"{indent}… {hidden:,} more: Enter or m shows them"), True
+        at += len(of_run)
+
+
+def _array(line: TextLine) -> tuple[int, str, str] | None:
+    """Return the array of which a line is an element; None for other lines."""
+    path, bracket, _ = line.path.rpartition("[")
+    return (line.number, line.side, path) if bracket and line.path.endswith("]") else None
 
 
 class ConnectionText:

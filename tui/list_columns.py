@@ -75,6 +75,14 @@ def all_columns() -> tuple[ListColumn, ...]:
     return tuple(_column(field) for field in fields if field.heading != INFO)
 
 
+_OF_PROCESSES: Final = ("process", "pid", "container", "server.process", "server.pid")
+
+
+def offered_columns(*, processes: bool) -> tuple[ListColumn, ...]:
+    """The columns that are offered; those about processes only where there are any."""
+    return tuple(each for each in all_columns() if processes or each.field not in _OF_PROCESSES)
+
+
 def _column(field: RowField) -> ListColumn:
     width, least = _LAYOUT.get(field.name, (_WIDTHS.get(field.type, _WIDTH), None))
     return ListColumn(field.heading, width, field.name, least, field.type in _NUMBERS, field.description)

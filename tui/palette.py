@@ -3,6 +3,7 @@
 Textual's provider takes titles for markup; here they are plain text, wherever they come from.
 """
 
+import re
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from functools import partial
 from typing import Final
@@ -17,7 +18,6 @@ from textual.widgets import OptionList
 
 from dissector.core.text import clean
 from tui.feature import place
-from tui.list_columns import all_columns
 from tui.messages import ApplyFilter
 from tui.recents import FILTERS, capture_words, recent, recent_captures
 from tui.screens.dialog import ResultScreen
@@ -27,6 +27,8 @@ from tui.widgets.options import has_room
 
 OF_WORDS: Final = 1_000.0
 """Of a command that has all words that are typed: more than letters score."""
+_KEYS: Final = re.compile(r" \([^()]*\)$")
+_WORD: Final = re.compile(r"[^\W_]+")
 OFFERED: Final = 20
 """Recent filters and recent captures."""
 
@@ -59,9 +61,17 @@ class Palette(Provider):
         matcher, typed = self.matcher(query), query.lower().split()
         for title, words, run, _ in self.app.get_system_commands(self.screen):
             in_title, in_all = (all(word in text.lower() for word in typed) for text in (title, f"{title} {words}"))
-            score = matcher.match(title) + OF_WORDS * (in_title + in_all)
+            score = matcher.match(title) + OF_WORDS * (in_title + in_all + naming(title, typed))
             if score > 0:
                 yield Hit(score, Text(clean(title)), run, clean(title), _plain(words))
+
+
+def naming(title: str, typed: Sequence[str]) -> int:
+    """Return how well what is typed names a command: 3 for its name, 2 for the name's beginning, 1 for whole words of
+    it, 0 for less."""
+    name = _KEYS.sub("", title.partition(": ")[2] or title).lower()
+    whole = " ".join(typed)
+    return 3 if name == whole else 2 if name.startswith(whole) else int(set(typed) <= set(_WORD.findall(name)))
 
 
 def _plain(words: str) -> str:
@@ -92,7 +102,7 @@ def choice_commands(screen: MainScreen, open_files: Callable[[Sequence[str]], ob
     for text in recent(FILTERS)[:OFFERED]:
         again = partial(screen.post_message, ApplyFilter(text))
         yield SystemCommand(f"Filter: {text}", "Apply this filter again", again)
-    for column in all_columns():
+    for column in screen.list_appearance.offered_columns():
         toggle = partial(screen.list_appearance.toggle_column, column.name)
         yield SystemCommand(f"Column: {column.name}", "Show or hide this column", toggle)
     for paths in recent_captures()[:OFFERED]:

@@ -1,6 +1,7 @@
 """The lines of what a check or a baseline found, without a screen. A line's target is the location that shows it."""
 
 import re
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import Final
 
@@ -22,9 +23,10 @@ RULE_WIDTH: Final = 34
 _INDEX: Final = re.compile(r"\[\d+\]")
 
 
-def check_lines(result: CheckResult) -> list[StyledLine]:
-    """Return the rules that are broken, by client, with the messages that break them; then those that are kept."""
-    lines = [line for client in result.clients for line in _client_lines(result, client)]
+def check_lines(result: CheckResult, *, whole: bool = False) -> list[StyledLine]:
+    """Return the rules that are broken, by client, with the messages that break them; then those that are kept. What
+    is said of several messages is one line with their number, the first one's, unless they are wanted `whole`."""
+    lines = [line for client in result.clients for line in _client_lines(result, client, whole=whole)]
     kept = [rule for rule in result.rules if result.counts(rule)[0] and not result.counts(rule)[1]]
     unseen = sum(not any(result.counts(rule)) for rule in result.rules)
     lines.append(StyledLine(((f"{counted(len(kept), 'rule')} kept", "head"),), is_head=True))
@@ -38,7 +40,7 @@ def check_lines(result: CheckResult) -> list[StyledLine]:
     return lines
 
 
-def _client_lines(result: CheckResult, client: str) -> Iterator[StyledLine]:
+def _client_lines(result: CheckResult, client: str, *, whole: bool) -> Iterator[StyledLine]:
     of_client: dict[str, list[Breach]] = {}
     for each in result.breaches:
         if each.client == client:
@@ -53,16 +55,26 @@ def _client_lines(result: CheckResult, client: str) -> Iterator[StyledLine]:
         whose = "" if rule.side == "client" else "the broker: "
         yield StyledLine(((f"  {code}", "bar"), (f"  {whose}{rule.title}", ""), (f"  [{rule.source}]", "dim")))
         yield StyledLine(((f"    {broken:,} of {counted(broken + kept, 'message')}", "dim"),))
-        for each in breaches:
+        equal = Counter(map(_said, breaches))
+        by_exchange = sorted(breaches, key=lambda breach: breach.exchange)
+        firsts = {_said(each): each for each in reversed(by_exchange)}.values()
+        for each in by_exchange if whole else sorted(firsts, key=lambda breach: breach.exchange):
             where = " ".join(filter(None, (each.part, each.path)))
-            yield StyledLine(
-                ((f"{each.exchange:>8}  ", "dim"), ("≠ ", "bad"), (f"{clean(where)}: {clean(each.words)}", "")),
-                _location(each),
-            )
+            times = 1 if whole else equal[_said(each)]
+            pieces = (
+                (f"{each.exchange:>8}  ", "dim"), ("≠ ", "bad"), (f"{times:,}× " if times > 1 else "", "warning"),
+                (f"{clean(where)}: {clean(each.words)}", ""),
+            )  # fmt: skip
+            yield StyledLine(pieces, _location(each))
         if broken > len(breaches):
             yield StyledLine(((f"{broken - len(breaches):,} more are not listed", "dim"),))
     if of_client:
         yield StyledLine()
+
+
+def _said(breach: Breach) -> tuple[str, str, str]:
+    """Return what a line says of a message, besides which element of an array is meant."""
+    return breach.part, _INDEX.sub("", breach.path), breach.words
 
 
 def _location(breach: Breach) -> Location:

@@ -16,6 +16,8 @@ from collections.abc import Mapping, Sequence, Set
 from contextlib import ExitStack
 from typing import TYPE_CHECKING, Final
 
+from textual.constants import DRIVER
+
 from dissector.analysis.diff import DiffSide, ManualMatches
 from dissector.capture.live import Recording, RecordingSettings
 from dissector.capture_session import Capture
@@ -123,8 +125,8 @@ def _take_terminal() -> None:
 
 
 def end_with_terminal() -> None:
-    """Watch standard input from now on, if it is a terminal."""
-    if sys.__stdin__ is not None and sys.__stdin__.isatty():
+    """Watch standard input from now on, if it is a terminal, or the server of a page in a browser."""
+    if sys.__stdin__ is not None and (sys.__stdin__.isatty() or DRIVER):
         threading.Thread(target=_watch, args=(sys.__stdin__.fileno(),), name="hangup", daemon=True).start()
 
 

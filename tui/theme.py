@@ -84,6 +84,10 @@ KDISSECT: Final = _theme("kdissect", _DARK, dark=True)
 LIGHT: Final = _theme("kdissect-light", _LIGHT, dark=False)
 COLOR_BLIND: Final = _theme("kdissect-color-blind", _COLOR_BLIND, dark=True)
 OURS: Final = (KDISSECT, LIGHT, COLOR_BLIND)
+THEME_WORDS: Final = (
+    ("Dark", ""), ("Light", ""), ("Color-blind", "dark; no red beside green"),
+)  # fmt: skip
+"""Of each of ours: its name, and what it is in a few words."""
 PALETTES: Final = {KDISSECT.name: _DARK, LIGHT.name: _LIGHT, COLOR_BLIND.name: _COLOR_BLIND}
 
 
@@ -151,6 +155,7 @@ Screen.narrow #bytes { width: 43; }
 Screen.slim #bytes { width: 27; }
 #list:focus { background: $surface; }
 #fields:focus, #bytes:focus { border-top: solid $primary; border-title-color: $primary; border-title-style: bold; }
+ToastRack { margin-bottom: 3; }
 #inspector { height: 1; background: $panel; padding: 0 1; text-wrap: nowrap; text-overflow: ellipsis; }
 .maximized { height: 1fr; width: 1fr; }
 .hidden { display: none; }

@@ -13,6 +13,7 @@ from dissector.capture.process_notes import Process
 from dissector.capture_session import Capture as Session
 from dissector.core.arrays import Int64
 from dissector.core.expansion import RUN
+from dissector.core.extras import require
 from dissector.core.finding import Finding
 from dissector.transport.tcp_facts import TcpFacts
 
@@ -90,6 +91,7 @@ class Capture:
 
     def __len__(self) -> int:
         """Return how many exchanges there are; gaps and other rows count, too."""
+        __tracebackhide__ = True
         return len(self._read())
 
     def __bool__(self) -> bool:
@@ -110,6 +112,7 @@ class Capture:
         >>> capture[-1].api
         'DeleteTopics'
         """
+        __tracebackhide__ = True
         try:
             rows = range(len(self))[which]
         except IndexError:
@@ -120,6 +123,7 @@ class Capture:
 
     def exchanges(self, filter: str | None = None) -> Iterator[Exchange]:
         """Return all exchanges in order, or those that match a filter. Raises `FilterError` at once."""
+        __tracebackhide__ = True
         parsed = self._parsed(filter)
         return (Exchange(each, self._packets) for rows in self._rows(parsed) for each in self._session.at(rows))
 
@@ -131,6 +135,7 @@ class Capture:
         >>> [record.offset for record in capture.records("api == Fetch && record.key == customer-1")][:3]
         [1, 5, 9]
         """
+        __tracebackhide__ = True
         from dissector.analysis.record_list import RecordList
         from dissector.api.records import api_records
 
@@ -153,8 +158,10 @@ class Capture:
         >>> [finding.code for exchange, finding in capture.findings()]
         ['error-response', 'error-response']
         """
+        __tracebackhide__ = True
+        found = self.exchanges(filter)
         self._examine()
-        return ((exchange, finding) for exchange in self.exchanges(filter) for finding in exchange.findings)
+        return ((exchange, finding) for exchange in found for finding in exchange.findings)
 
     @property
     def problems(self) -> list[Finding]:
@@ -169,6 +176,7 @@ class Capture:
         >>> capture.stats(by="topic")[0]["topic"], capture.stats(by="topic")[0]["bytes_out"]
         ('java-orders', 4782)
         """
+        __tracebackhide__ = True
         from dissector.api.counting import counted_by
 
         parsed = self._parsed(filter)
@@ -180,6 +188,8 @@ class Capture:
         """Return exchanges, or ``"records"``, ``"batches"``, ``"partitions"``, ``"groups"``, ``"topics"``,
         ``"brokers"``, ``"findings"`` or ``"connections"``, as a table of Arrow's, with the columns that `kdissect
         ingest` writes; `number` is that of the exchange. Needs the extra `tables`."""
+        __tracebackhide__ = True
+        require("to_arrow()", "tables", "pyarrow")
         from dissector.api.arrow import arrow_table
 
         parsed = self._parsed(filter)
@@ -188,10 +198,14 @@ class Capture:
 
     def to_pandas(self, table: str = "exchanges", filter: str | None = None) -> "pandas.DataFrame":
         """Return the same as a data frame of pandas."""
+        __tracebackhide__ = True
+        require("to_pandas()", "notebook", "pandas", "pyarrow")
         return self.to_arrow(table, filter).to_pandas()
 
     def to_polars(self, table: str = "exchanges", filter: str | None = None) -> "polars.DataFrame":
         """Return the same as a data frame of polars."""
+        __tracebackhide__ = True
+        require("to_polars()", "notebook", "polars", "pyarrow")
         import polars
 
         found = polars.from_arrow(self.to_arrow(table, filter))
@@ -256,6 +270,7 @@ class Capture:
 
     def _read(self) -> Session:
         """Return the capture, read to its end."""
+        __tracebackhide__ = True
         if self._is_closed:
             raise ValueError("the capture is closed")
         if not self._session.is_read:
@@ -300,6 +315,10 @@ class Capture:
         """Return a filter. Raises `FilterError`."""
         if filter is None:
             return None
-        from dissector.filter import parse
+        __tracebackhide__ = True  # pytest shows the line that has the filter, and no frame of ours
+        from dissector.filter import FilterError, parse
 
-        return parse(filter, self._session.opener)
+        try:
+            return parse(filter, self._session.opener)
+        except FilterError as error:
+            raise error.with_traceback(None) from None

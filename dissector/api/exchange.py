@@ -157,6 +157,7 @@ class Exchange:
         A row field (``latency``, ``topic``, …) has one value. A field of messages is looked for in the request, and
         then in the response, unless its name begins with ``request.`` or ``response.``; in arrays it has a list of
         values. Raises `KeyError` for a name that no exchange has."""
+        __tracebackhide__ = True
         row_field = _row_field(name)
         if row_field is not None:
             value = row_field.from_exchange(self._model)
@@ -169,12 +170,14 @@ class Exchange:
 
     def __getitem__(self, name: str) -> Any:
         """Return the value of a field by its name in filters: `get`. Raises `KeyError` if the exchange has none."""
+        __tracebackhide__ = True
         value = self.get(name, _ABSENT)
         if value is _ABSENT:
             raise KeyError(f"{name}: {self!r} has none; get({name!r}) returns None then")
         return value
 
     def __contains__(self, name: str) -> bool:
+        __tracebackhide__ = True
         return self.get(name, _ABSENT) is not _ABSENT
 
     def _value(self, place: "FieldPlace") -> Any:
@@ -218,6 +221,7 @@ def _row_field(name: str) -> RowField | None:
 @cache
 def _places(name: str) -> "tuple[FieldPlace, ...]":
     """Return the places that a name means. Raises `KeyError` if there are none."""
+    __tracebackhide__ = True
     from dissector.filter.compiler import near_names
     from dissector.filter.message_fields import lookup
 

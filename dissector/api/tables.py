@@ -1,5 +1,6 @@
 """SQL for tables that `kdissect ingest` wrote."""
 
+from dissector.core.extras import require
 from dissector.tables.view_engine import ViewEngine
 
 
@@ -20,6 +21,7 @@ def table_views(tables: str, engine: str = "duckdb", *, by_log: bool = False) ->
 
     In Spark, ``spark.sql(statement)`` in place of ``database.execute(statement)``.
     """
+    require("table_views()", "tables", "pyarrow", "deltalake")
     from dissector.tables.file_systems import normal_uri
     from dissector.tables.snapshot import seen_tables  # it needs the extra, which the name alone does not
     from dissector.tables.views import statements

@@ -80,10 +80,19 @@ class Processes:
                 notes.append(entry)
                 notes.sort()
 
-    def __call__(self, end: str, peer: str, since_ns: int) -> Process | None:
+    @property
+    def are_known(self) -> bool:
+        """Whether there is any."""
+        self._take()
+        return bool(self._notes)
+
+    def _take(self) -> None:
         for note in self._of_files(self._taken):
             self._taken += 1
             self.add(note)
+
+    def __call__(self, end: str, peer: str, since_ns: int) -> Process | None:
+        self._take()
         notes = self._notes.get((end, peer), [])
         at = bisect_left(notes, since_ns, key=lambda each: each[0])
         return notes[min(at, len(notes) - 1)][1] if notes else None

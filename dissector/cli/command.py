@@ -2,6 +2,7 @@
 parameters that several commands have."""
 
 import inspect
+import re
 import signal
 import sys
 from collections.abc import Callable, Mapping
@@ -59,6 +60,7 @@ CommandWords = Annotated[
 COMMAND: Final = "words"
 _COMMAND_FOLLOWS: Final = "--"
 Limit = Annotated[int | None, typer.Option(metavar="N", min=1, help="Stop after this many rows.")]
+_MAY_LACK: Final = re.compile(r"\[[A-Z]+\]")
 Function = TypeVar("Function", bound=Callable[..., int])
 
 
@@ -79,7 +81,7 @@ class _Command(TyperCommand):
             args, words = args[:at], args[at + 1 :]
             if not words and not ctx.resilient_parsing:
                 ctx.fail(f"{_COMMAND_FOLLOWS} without a command behind it")
-        rest = super().parse_args(ctx, args)
+        rest = super().parse_args(ctx, self._completed(args))
         if words:
             ctx.params[COMMAND] = words
         return rest
@@ -91,6 +93,16 @@ class _Command(TyperCommand):
     def collect_usage_pieces(self, ctx: Any) -> list[str]:
         pieces = super().collect_usage_pieces(ctx)
         return [piece[1:-1] if piece.startswith("{") else piece for piece in pieces]
+
+    def _completed(self, args: list[str]) -> list[str]:
+        """Return arguments in which options that may lack a number (``--web [PORT]``) have one: 0."""
+        lacking = {name for each in self.params if _MAY_LACK.fullmatch(each.metavar or "") for name in each.opts}
+        end = args.index(_COMMAND_FOLLOWS) if _COMMAND_FOLLOWS in args else len(args)
+        found = list(args)
+        for place, word in enumerate(args[:end]):
+            if word in lacking and not (args[place + 1 : place + 2] or ["-"])[0].isdecimal():
+                found[place] = f"{word}=0"
+        return found
 
 
 def examples(lines: Mapping[str, str]) -> str:

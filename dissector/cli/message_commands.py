@@ -94,6 +94,8 @@ def probe(
 @command(message_commands, "man", epilog=examples({"read it": "kdissect man | man -l -"}))
 def man(context: typer.Context) -> int:
     """Print the manual page."""
-    from dissector.cli.reference import print_manual
+    from dissector.cli.reference import manual
+    from dissector.core.version import version
 
-    return print_manual(context.find_root().command)
+    print(manual(context.find_root().command, version("kafka-dissector")), end="")
+    return 0

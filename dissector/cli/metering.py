@@ -1,9 +1,10 @@
 """`--metrics [HOST:]PORT` of `live` and `proxy`: what serves metrics while they run."""
 
 from contextlib import AbstractContextManager
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from dissector.cli.errors import UsageError, print_error
+from dissector.core.extras import missing
 from dissector.proxy_server.broker_address import AddressError, listen_address
 
 if TYPE_CHECKING:  # imported on use
@@ -11,8 +12,6 @@ if TYPE_CHECKING:  # imported on use
 
     from dissector.capture.live import Recording
     from dissector.capture_session import Capture
-
-MISSING: Final = "--metrics needs prometheus_client: pip install 'kafka-dissector[metrics]'"
 
 
 class Metering:
@@ -61,4 +60,4 @@ def metering(address: str) -> Metering:
     except ImportError as error:
         if (error.name or "").partition(".")[0] != "prometheus_client":
             raise
-        raise UsageError(MISSING) from None
+        raise UsageError(missing("--metrics needs prometheus_client", "metrics")) from None

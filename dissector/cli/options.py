@@ -5,9 +5,9 @@ This module doesn't import typer: what commands do can be imported without the c
 
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Annotated, Any, Final
+from typing import TYPE_CHECKING, Annotated, Any, Final, get_args
 
 from dissector.cli import completing
 from dissector.cli.errors import UsageError
@@ -111,6 +111,18 @@ class CaptureOptions:
         """Whether any option is given: a key log of the environment is for whatever needs one."""
         has_key_log = self.keylog is not None and self.keylog != os.environ.get(KEY_LOG_VARIABLE, "").split()
         return has_key_log or replace(self, keylog=None) != CaptureOptions()
+
+    @property
+    def arguments(self) -> list[str]:
+        """These options as another process takes them."""
+        found = []
+        for each in fields(self):
+            option = get_args(each.type)[1]
+            name = option.names[-1] if option.names else f"--{each.name.replace('_', '-')}"
+            value = getattr(self, each.name)
+            values = value if isinstance(value, list) else [] if value in (None, False) else [value]
+            found += [name if item is True else f"{name}={item}" for item in values]
+        return found
 
     @property
     def key_logs(self) -> tuple[str, ...]:

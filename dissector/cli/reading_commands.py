@@ -6,6 +6,7 @@ import typer
 
 from dissector.cli import completing
 from dissector.cli.command import CaptureFiles, Fields, Files, Limit, RowFilter, command, examples
+from dissector.cli.errors import UsageError
 from dissector.cli.formats import Format, RecordsFormat, StatsFormat
 from dissector.cli.options import CaptureOptions, CsvOptions
 from dissector.cli.screen import takes_screen
@@ -20,6 +21,7 @@ reading_commands = typer.Typer()
         {
             "the same as without open": "kdissect open samples/orders.pcapng",
             "with a filter, which / changes": "kdissect open samples/orders.pcapng -Y 'latency > 10ms'",
+            "in a browser": "kdissect open samples/orders.pcapng --web",
         }
     ),
 )
@@ -27,9 +29,32 @@ def open_files(
     files: Files,
     *,
     filter: RowFilter = None,
+    web: Annotated[
+        int | None,
+        typer.Option(
+            "--web",
+            metavar="[PORT]",
+            min=0,
+            max=65535,
+            help="Show the terminal UI in a browser, on a port of this machine; by default any free one. The address "
+            "has a token, without which nothing is shown.",
+        ),
+    ] = None,
+    listen: Annotated[
+        str | None,
+        typer.Option(
+            metavar="ADDRESS", help="Where --web listens; by default 127.0.0.1, which other machines can't reach."
+        ),
+    ] = None,
     options: CaptureOptions,
 ) -> int:
     """Open captures or tables in the terminal UI. Without a terminal, print their rows."""
+    if web is not None:
+        from dissector.cli.web import show_in_browser
+
+        return show_in_browser(files, web, listen, filter, options)
+    if listen is not None:
+        raise UsageError("--listen needs --web: it is where the page is served")
     if not takes_screen(files):
         return show(files, filter=filter, csv=CsvOptions(), options=options)
     from dissector.cli.options import parse_filter

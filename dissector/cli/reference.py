@@ -1,4 +1,8 @@
-"""The command line as data: what the documentation is made of, and the manual page of `kdissect man`."""
+"""The command line as data: what the documentation is made of, and the manual page, which `kdissect man`
+prints and wheels have.
+
+Invariant: it needs nothing but typer, for the environment in which a wheel is built has nothing else.
+"""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -60,20 +64,17 @@ def _examples(epilog: str) -> Iterator[tuple[str, str]]:
             yield words.removeprefix(_WORDS), line
 
 
-def print_manual(program: Any) -> int:
-    """Print that of a program, as typer makes it, as troff: `kdissect man | man -l -`."""
-    from dissector.core.version import version
-
+def manual(program: Any, version: str) -> str:
+    """Return that of a program, as typer makes it, as troff: `kdissect man | man -l -`."""
     pages = list(command_pages(program))
-    print(f'.TH KDISSECT 1 "" "kdissect {version("kafka-dissector")}" "User Commands"')
-    print(".SH NAME\nkdissect \\- see what Apache Kafka clients and brokers say to each other")
-    print(".SH SYNOPSIS")
-    for each in pages:
-        print(f".br\n{_escaped(each.usage.removeprefix('Usage: '))}")
-    print(".SH DESCRIPTION\nExit codes: 0 done; 1 differences, broken rules or no match; 2 usage or input error.")
-    for each in pages:
-        print("\n".join(_section(each)))
-    return 0
+    synopsis = (f".br\n{_escaped(' '.join(each.usage.split()).removeprefix('Usage: '))}" for each in pages)
+    return "\n".join([
+        f'.TH KDISSECT 1 "" "kdissect {version}" "User Commands"',
+        ".SH NAME\nkdissect \\- see what Apache Kafka clients and brokers say to each other",
+        ".SH SYNOPSIS", *synopsis,
+        ".SH DESCRIPTION\nExit codes: 0 done; 1 differences, broken rules or no match; 2 usage or input error.",
+        *(line for each in pages for line in _section(each)), "",
+    ])  # fmt: skip
 
 
 def _section(each: CommandPage) -> Iterator[str]:

@@ -18,13 +18,23 @@ if TYPE_CHECKING:
 __all__ = ["STDIN", "is_terminal", "recent_captures", "run", "run_diff", "run_live", "run_matrix", "takes_screen"]
 
 STDIN: Final = "-"
+_DRIVER: Final = "TEXTUAL_DRIVER"
+BROWSER: Final = {
+    _DRIVER: "textual.drivers.web_driver:WebDriver",
+    "TEXTUAL_COLOR_SYSTEM": "truecolor",
+    "TERM": "xterm-256color",
+}
+"""Variables with which a process draws for a page of a browser, in place of a terminal."""
 _TERMINAL: Final = "/dev/tty"
 _KEYS: Final = 0
 """The descriptor that keys are read from."""
 
 
 def is_terminal() -> bool:
-    """Return whether a user sees and types: a terminal at both ends that can place what is drawn."""
+    """Return whether a user sees and types: a page of a browser, or a terminal at both ends that can place what is
+    drawn."""
+    if os.environ.get(_DRIVER) == BROWSER[_DRIVER]:
+        return True
     return sys.stdin is not None and sys.stdin.isatty() and _shows_screens()
 
 

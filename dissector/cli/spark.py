@@ -6,18 +6,16 @@ The progress bar is gone when the first row is printed.
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from importlib.util import find_spec
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from dissector.capture import CaptureError
 from dissector.cli.errors import print_error
 from dissector.cli.options import Cluster
+from dissector.core.extras import is_installed, missing
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
     from rich.progress import Progress
-
-MISSING: Final = "this needs Spark's Python side: pip install 'kafka-dissector[spark]'"
 
 
 class StageProgress:
@@ -44,8 +42,8 @@ class StageProgress:
 
 def require_spark() -> None:
     """Raise `CaptureError` if Spark's Python side is not installed."""
-    if find_spec("pyspark") is None:
-        raise CaptureError(MISSING)
+    if not is_installed("pyspark"):
+        raise CaptureError(missing("this needs Spark's Python side", "spark"))
 
 
 @contextmanager

@@ -4,7 +4,6 @@ import json
 import sys
 import time
 from collections.abc import Sequence
-from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, Final
 
 from dissector.capture import CaptureError
@@ -12,6 +11,7 @@ from dissector.cli.cut_connections import print_cut_connections
 from dissector.cli.errors import NEGATIVE, UsageError, print_error
 from dissector.cli.formats import StatsFormat
 from dissector.cli.tables import require_tables
+from dissector.core.extras import is_installed, missing
 from dissector.core.text import clean, counted
 from dissector.core.text import size as size_words
 
@@ -195,7 +195,7 @@ def upkeep(
     else:
         counts = maintenance.compact(uri).values()
         tell("compact", f"{counted(sum(at[1] for at in counts), 'file')} instead of {sum(at[0] for at in counts):,}")
-    if catalog is not None or (is_there(f"{uri}/_iceberg") and find_spec("pyiceberg") is not None):
+    if catalog is not None or (is_there(f"{uri}/_iceberg") and is_installed("pyiceberg")):
         changed = 0
         if not dry_run:
             from dissector.tables.iceberg import write_iceberg
@@ -262,8 +262,8 @@ def iceberg(folder: str, catalog: str | None, namespace: str) -> int:
 
 def _require_pyiceberg() -> None:
     """Raise `CaptureError` if pyiceberg is not installed."""
-    if find_spec("pyiceberg") is None:
-        raise CaptureError("this needs pyiceberg: pip install 'kafka-dissector[iceberg]'")
+    if not is_installed("pyiceberg"):
+        raise CaptureError(missing("this needs pyiceberg", "iceberg"))
 
 
 def _seen(folder: str) -> "Snapshot":

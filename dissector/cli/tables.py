@@ -3,7 +3,6 @@
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager
-from importlib.util import find_spec
 from typing import TYPE_CHECKING, Final
 
 from dissector.capture import CaptureError
@@ -12,6 +11,7 @@ from dissector.capture.folders import is_directory
 from dissector.cli.errors import NEGATIVE, UsageError, print_error
 from dissector.cli.options import NO_OPTIONS, CaptureOptions, no_match_message
 from dissector.cli.render.printing import RowRenderer
+from dissector.core.extras import is_installed, missing
 from dissector.core.text import clean, counted
 
 if TYPE_CHECKING:
@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from dissector.tables.reader import Tables
 
 NO_FRAMES: Final = "frames were not kept (use ingest --frames): these were encoded from their fields"
-MISSING: Final = "tables need more libraries: pip install 'kafka-dissector[tables]'"
 
 
 def is_folder(word: str) -> bool:
@@ -66,8 +65,8 @@ def open_tables(folder: str) -> "Iterator[Tables]":
 
 def require_tables() -> None:
     """Raise `CaptureError` if what reads tables is not installed."""
-    if find_spec("duckdb") is None or find_spec("deltalake") is None:
-        raise CaptureError(MISSING)
+    if not (is_installed("duckdb") and is_installed("deltalake")):
+        raise CaptureError(missing("tables need more libraries", "tables"))
 
 
 def show(folder: str, printing: RowRenderer, limit: int | None, row_filter: "Filter | None") -> int:

@@ -7,6 +7,7 @@ from typing import Any, Final
 from dissector.analysis.record_list import CarriedRecord
 from dissector.capture import CaptureError
 from dissector.capture_session import Capture
+from dissector.core.extras import missing
 from dissector.core.json_text import encodable
 from dissector.records.record import ExchangeRecord
 from dissector.records.record_text import json_text
@@ -24,7 +25,7 @@ def parquet_pieces(capture: Capture, records: Iterator[CarriedRecord]) -> Iterat
         import pyarrow as pa
         from pyarrow import parquet
     except ImportError:
-        raise CaptureError("Parquet needs pyarrow: pip install 'kafka-dissector[tables]'") from None
+        raise CaptureError(missing("Parquet needs pyarrow", "tables")) from None
     schema = _schema(pa)
     sink = _Sink()
     with parquet.ParquetWriter(sink, schema, compression="zstd") as writer:

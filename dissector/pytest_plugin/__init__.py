@@ -23,7 +23,7 @@ Invariants:
 from collections.abc import Generator, Iterable, Iterator
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Literal
 
 import pytest
 
@@ -33,6 +33,8 @@ if TYPE_CHECKING:
 REFUSED: Final = "kafka_capture_refused"
 FOLDER: Final = "kafka_capture_folder"
 LOOPBACK_PORT: Final = 9092
+ANY_PORT: Final = "any"
+_LAST_PORT: Final = 65_535
 WIRES: Final = pytest.StashKey["list[Wire]"]()
 """The captures of a test that its report has not shown."""
 
@@ -74,22 +76,38 @@ class KafkaCapture(_Wires):
 
     def __call__(
         self,
-        port: int | Iterable[int] = LOOPBACK_PORT,
+        port: int | Literal["any"] | Iterable[int] = LOOPBACK_PORT,
         *,
         interface: str = "lo",
         keylog: str | PathLike[str] | Iterable[str | PathLike[str]] = (),
         show_secrets: bool = False,
     ) -> "Wire":
-        """Return a capture of one port, or some, to be used in a ``with`` statement. `keylog` names files with TLS
-        secrets; passwords, tokens and keys are masked unless `show_secrets`."""
+        """Return a capture of one port, of some, or of ``"any"``, to be used in a ``with`` statement. `keylog` names
+        files with TLS secrets; passwords, tokens and keys are masked unless `show_secrets`. Raises `ValueError` for
+        what is no port."""
+        __tracebackhide__ = True
         from dissector.capture.live.settings import CaptureSettings
         from dissector.pytest_plugin.wire import WireSettings
 
-        ports = (port,) if isinstance(port, int) else tuple(port)
+        ports = _ports(port)
         key_logs = (keylog,) if isinstance(keylog, str | PathLike) else tuple(keylog)
         recording = CaptureSettings(interface, ports, "", promiscuous=False, path=self._path("kafka"))
-        words = f"port {', '.join(map(str, ports))}"
+        words = f"port {', '.join(map(str, ports)) or ANY_PORT}"
         return self._wire(WireSettings("kafka_capture", recording, words, key_logs, show_secrets))
+
+
+def _ports(given: int | str | Iterable[int]) -> tuple[int, ...]:
+    """Return the ports to capture; none for all. Raises `ValueError`."""
+    __tracebackhide__ = True
+    if given == ANY_PORT:
+        return ()
+    ports: tuple[object, ...] = tuple(given) if isinstance(given, Iterable) and not isinstance(given, str) else (given,)
+    for each in ports:
+        if not isinstance(each, int) or not 0 < each <= _LAST_PORT:
+            raise ValueError(f'kafka_capture(port={given!r}): a port is a number from 1 to 65535, or "any"')
+    if not ports:
+        raise ValueError(f'kafka_capture(port={given!r}): name a port, or "any"')
+    return tuple(each for each in ports if isinstance(each, int))
 
 
 class KafkaProxy(_Wires):

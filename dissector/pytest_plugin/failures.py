@@ -45,7 +45,7 @@ def _rows(wire: Wire) -> list[str]:
     chosen = islice(capture.exchanges(), first, first + MOST_ROWS)
     rows = [f"{'>' if each.number == marked else ' '} {line(each)}" for each in chosen]
     if not rows:
-        return ["no exchanges"]
+        return [wire.hint or "no exchanges"]
     left = len(capture) - len(rows)
     return [*rows, f"  and {left:,} more"] if left else rows
 

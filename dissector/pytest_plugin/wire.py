@@ -18,9 +18,10 @@ import dissector
 from dissector.api.exchange import Exchange
 from dissector.capture.errors import CaptureError
 from dissector.capture.live.recording import Recording
-from dissector.capture.live.settings import RecordingSettings
+from dissector.capture.live.settings import CaptureSettings, RecordingSettings
 from dissector.core.text import clean, counted
 from dissector.proxy_server import ProxySettings
+from dissector.pytest_plugin.other_ports import OtherPorts
 
 MOST_LINES = 20
 """Exchanges that an assertion's message lists."""
@@ -53,6 +54,7 @@ class WatchedExchange(Exchange):
         self._looked_at = looked_at
 
     def __getattribute__(self, name: str) -> Any:
+        __tracebackhide__ = True
         if not name.startswith("_"):
             self._looked_at(self._model.fields.number)
         return super().__getattribute__(name)
@@ -72,19 +74,25 @@ class Wire:
         self._saves_baselines = saves_baselines
         self._recording: Recording | None = None
         self._bootstrap = ""
+        self._other_ports: OtherPorts | None = None
         self._capture: dissector.Capture | None = None
+        self.hint = ""
+        """Why there is no packet; empty if there are some."""
 
     def __enter__(self) -> Self:
         __tracebackhide__ = True
         if self._recording is not None:
             raise RuntimeError(f"the capture was used already: ask {self.settings.fixture} for another one")
+        recorded = self.settings.recording
         try:
-            self._recording = Recording(self.settings.recording)
+            self._recording = Recording(recorded)
         except CaptureError as error:
             if self._skips:
                 pytest.skip(f"{self.settings.fixture}: {error}")
             pytest.fail(f"{self.settings.fixture}: {error}", pytrace=False)
         self._bootstrap = ",".join(address for address, _ in self._recording.listening)
+        if isinstance(recorded, CaptureSettings):
+            self._other_ports = OtherPorts(recorded)
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
@@ -94,6 +102,10 @@ class Wire:
         recording.join()
         self.dropped = recording.dropped
         self._capture = dissector.open(recorded.path, ports=recorded.ports, keylog=key_logs, show_secrets=show_secrets)
+        if not recording.captured and not len(self._capture):
+            self.hint = self._why_empty()
+        if self._other_ports is not None:
+            self._other_ports.close()
         if recording.failure and kind is None:
             raise CaptureError(recording.failure)
         for words in recording.messages(listening=False):
@@ -101,10 +113,16 @@ class Wire:
         if self.dropped:
             warnings.warn(f"{fixture}: the kernel dropped {counted(self.dropped, 'packet')}", stacklevel=2)
 
+    def _why_empty(self) -> str:
+        if self._other_ports is not None:
+            return self._other_ports.hint()
+        return f"no client connected to the proxy: is bootstrap.servers {self._bootstrap}, its wire.bootstrap?"
+
     @property
     def bootstrap(self) -> str:
         """Of a proxy, what clients have as ``bootstrap.servers``, from the beginning of the ``with`` statement. Raises
         `RuntimeError` before that, and of a capture of packets."""
+        __tracebackhide__ = True
         if not self._bootstrap:
             is_proxy = isinstance(self.settings.recording, ProxySettings)
             raise RuntimeError(
@@ -132,28 +150,33 @@ class Wire:
     @property
     def capture(self) -> dissector.Capture:
         """The capture, for all that the methods here do not answer. Raises `RuntimeError` while it goes on."""
+        __tracebackhide__ = True
         if self._capture is None:
             raise RuntimeError("the capture goes on: ask for exchanges after the with statement")
         return self._capture
 
     def exchanges(self, filter: str | None = None) -> list[Exchange]:
         """Return all exchanges, or those that match a filter."""
+        __tracebackhide__ = True
         return [WatchedExchange(each, self._look_at) for each in self.capture.exchanges(filter)]
 
     def records(self, filter: str | None = None) -> list[dissector.Record]:
         """Return the records of all exchanges, or of those that match a filter."""
+        __tracebackhide__ = True
         return list(self.capture.records(filter))
 
     def count(self, filter: str | None = None) -> int:
         """Return how many exchanges there are, or how many match a filter."""
-        return sum(1 for _ in self.capture.exchanges(filter))
+        __tracebackhide__ = True
+        found = self.capture.exchanges(filter)
+        return sum(1 for _ in found)
 
     def one(self, filter: str | None = None) -> Exchange:
         """Return the only exchange that matches a filter. Raises `AssertionError` if there is none, or more."""
         __tracebackhide__ = True
         found = self.exchanges(filter)
         if len(found) != 1:
-            raise AssertionError(f"{_matching(found, filter)}; one was expected{lines(found)}")
+            raise AssertionError(f"{_matching(found, filter)}; one was expected{self._hint_line()}{lines(found)}")
         self._look_at(found[0]._model.fields.number)
         return found[0]
 
@@ -181,7 +204,11 @@ class Wire:
         if broken:
             self._look_at(next((each.exchange for each in broken if each.exchange), 0))
             rows = (f"  {clean(each.rule)}: {clean(each.message)}{_at(each.exchange)}" for each in broken)
-            raise AssertionError("\n".join([f"{counted(len(broken), 'line')} of {baseline} changed", *rows]))
+            words = f"{counted(len(broken), 'line')} of {baseline} changed{self._hint_line()}"
+            raise AssertionError("\n".join([words, *rows]))
+
+    def _hint_line(self) -> str:
+        return f"\n{self.hint}" if self.hint else ""
 
     def close(self) -> None:
         """Close the file."""

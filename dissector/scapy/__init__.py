@@ -12,6 +12,10 @@ scapy takes a millisecond a packet, and does not see through what scapy does not
 packets a thousand times as fast. Invariant: nothing but this package and `dissector.capture.live` imports scapy.
 """
 
-from dissector.scapy.layer import Kafka, bind_port, packets_of
+from dissector.core.extras import require
+
+require("dissector.scapy", "scapy", "scapy")
+
+from dissector.scapy.layer import Kafka, bind_port, packets_of  # noqa: E402  # it imports scapy
 
 __all__ = ["Kafka", "bind_port", "packets_of"]

@@ -20,6 +20,7 @@ import dissector
 from dissector.capture_session import Capture
 from dissector.cli import metering
 from dissector.cli.errors import UsageError
+from dissector.core.extras import install_command
 from tests.capture.live.loopback import broker, talk
 from tests.conftest import PCAPS
 from tests.forked import run_module
@@ -249,5 +250,5 @@ def test_without_the_library_one_line_says_how_to_get_it(monkeypatch: pytest.Mon
         if name.partition(".")[0] == "prometheus_client" or name.startswith("dissector.metrics."):
             monkeypatch.delitem(sys.modules, name)
     monkeypatch.setitem(sys.modules, "prometheus_client", None)
-    with pytest.raises(UsageError, match=r"pip install 'kafka-dissector\[metrics\]'"):
+    with pytest.raises(UsageError, match=re.escape(install_command("metrics"))):
         metering.metering("9404")

@@ -12,6 +12,7 @@ import pytest
 from dissector.analysis.diff import DiffSide, build_matrix
 from dissector.analysis.diff.to_json import matrix_to_json
 from dissector.capture_session import Capture
+from dissector.core.extras import install_command
 from dissector.core.json_text import dumps
 from dissector.filter import parse
 from tests.conftest import PCAPS
@@ -120,6 +121,6 @@ def test_without_what_reads_tables_one_line_says_so(tmp_path: Path) -> None:
     (tmp_path / "captures").mkdir()
     words = [sys.executable, "-c", WITHOUT_LIBRARIES, str(tmp_path), *OF_TABLES]
     done = subprocess.run(words, capture_output=True, text=True, check=False)
-    line = "kdissect: tables need more libraries: pip install 'kafka-dissector[tables]'"
+    line = f"kdissect: tables need more libraries: {install_command('tables')}"
     assert done.stderr.splitlines() == [line] * len(OF_TABLES), done.stderr
     assert [each.split()[0] for each in done.stdout.splitlines()] == ["2"] * len(OF_TABLES)

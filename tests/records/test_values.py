@@ -2,6 +2,7 @@
 
 import io
 import json
+import re
 import struct
 from collections.abc import Iterator
 from itertools import count
@@ -12,6 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from dissector.core.extras import install_command
 from dissector.core.limits import DEFAULT, Limits
 from dissector.core.text import HOSTILE
 from dissector.protocol.records.batch import RecordHeader
@@ -202,8 +204,8 @@ def test_without_the_libraries_a_plain_line_says_what_to_install(
 ) -> None:
     import dissector.records.values.schemas as location
 
-    monkeypatch.setattr(location, "find_spec", lambda _: None)
-    with pytest.raises(SchemaLocationError, match=r"pip install 'kafka-dissector\[schemas\]'"):
+    monkeypatch.setattr(location, "is_installed", lambda _: False)
+    with pytest.raises(SchemaLocationError, match=re.escape(install_command("schemas"))):
         opener_with(str(tmp_path))
 
 

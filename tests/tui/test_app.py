@@ -18,11 +18,11 @@ from tests.tui.shared_screens import SharedScreens
 from tests.tui.test_settings import written
 from tui.app import KDissectApp
 from tui.feature import FIRST, ORDER
-from tui.palette import Palette
+from tui.palette import Palette, naming
 from tui.recents import FILES, FILTERS, recent, remember, remember_capture
 from tui.row_colors import ColorBy
 from tui.screens.dialog import Menu
-from tui.screens.help_screen import MARKS, START, HelpScreen, keys_of
+from tui.screens.help_screen import MARKS, START, HelpScreen, found_keys, keys_of
 from tui.screens.main_screen import MainScreen
 from tui.settings import path
 from tui.time_format import TimeFormat
@@ -256,3 +256,63 @@ async def test_a_recent_capture_that_is_none_any_more_ends_the_program_with_an_e
         await pilot.pause()
     assert isinstance(app.error, CaptureError)
     assert "words" in str(app.error)
+
+
+async def test_our_themes_come_first_and_those_of_textual_behind_a_choice() -> None:
+    async with opened(JAVA) as screen:
+        app = screen.pilot.app
+        app.action_change_theme()
+        await screen.settle()
+        assert isinstance(app.screen, Menu)
+        assert "nord" not in screen.lines()
+        await screen.press("down", "enter")
+        assert app.theme == "kdissect-light"
+        app.action_change_theme()
+        await screen.settle()
+        await screen.press("o", "enter")
+        await screen.until(lambda: isinstance(app.screen, CommandPalette))
+        await screen.pilot.press(*"nord")
+        await screen.until(lambda: "nord" in screen.lines())
+
+
+async def test_typing_in_the_help_finds_keys_and_escape_shows_all_again() -> None:
+    async with opened(JAVA, size=(80, 24)) as screen:
+        await screen.press("question_mark", *"sequence")
+        assert "Keys: sequence" in screen.lines()
+        assert "D" in screen.lines()
+        assert "Start with these" not in screen.lines()
+        await screen.press(*"qjk")  # letters now
+        assert isinstance(screen.pilot.app.screen, HelpScreen)
+        assert "no key says that" in screen.lines()
+        await screen.press("backspace", "backspace", "backspace")
+        assert "Sequence diagram" in screen.lines()
+        await screen.press("escape")
+        assert "Start with these" in screen.lines()
+        await screen.press("slash", "q")
+        assert "Keys: q" in screen.lines()
+        assert "Quit kdissect" in screen.lines()
+        await screen.press("escape", "escape")
+        assert isinstance(screen.pilot.app.screen, MainScreen)
+        await screen.press("question_mark", "j", "q")
+        assert isinstance(screen.pilot.app.screen, MainScreen)
+
+
+def test_keys_are_found_by_all_words_of_a_line_or_by_the_key_itself() -> None:
+    keys = {"Go": [("e", "Next error"), ("s", "Next slow one")], "List": [("z", "Sort, slow ones first")]}
+    assert found_keys(keys, "") == keys
+    assert found_keys(keys, "SLOW next") == {"Go": [("s", "Next slow one")]}
+    assert found_keys(keys, "go slow") == {"Go": [("s", "Next slow one")]}
+    assert found_keys(keys, "z") == {"List": keys["List"]}
+    assert found_keys(keys, "nothing") == {}
+
+
+@pytest.mark.parametrize(
+    ("title", "typed", "rank"),
+    [
+        ("List: Sort (z)", "sort", 3), ("List: Sort order (z)", "sort", 2), ("List: Next sort (z)", "sort", 1),
+        ("List: Unsorted (z)", "sort", 0), ("Filter: sort == 1", "sort", 2), ("Records", "records", 3),
+        ("List: Resort (sort)", "sort", 0),
+    ],
+)  # fmt: skip
+def test_the_palette_ranks_what_a_word_names_before_what_contains_it(title: str, typed: str, rank: int) -> None:
+    assert naming(title, [typed]) == rank

@@ -3,7 +3,9 @@
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from textual.widgets import OptionList
 
+from dissector.capture.process_notes import Process, ProcessNote
 from dissector.capture_session import Capture
 from dissector.cli.render.fields import exchange_lines
 from dissector.exchange.row_fields import ROW_FIELDS
@@ -113,3 +115,15 @@ def test_any_name_of_a_row_field_is_a_column(name: str) -> None:
     heading = ROW_FIELDS[name].heading
     assert ListColumns.of([name, heading]).words() == [heading]
     assert heading in [column.name for column in all_columns()]
+
+
+@pytest.mark.parametrize("known", [False, True])
+async def test_columns_of_processes_are_offered_where_there_are_any(known: bool) -> None:
+    async with opened(JAVA) as screen:
+        if known:
+            screen.main.capture.processes.add(ProcessNote("127.0.0.1:1", "127.0.0.1:2", 0, Process(7, "java")))
+        await screen.press("C")
+        menu = screen.pilot.app.screen.query_one(OptionList)
+        names = {option.id for option in menu.options}
+        assert ("Broker process" in names, "PID" in names) == (known, known)
+        assert {"RTT", "Client host"} <= names

@@ -8,7 +8,7 @@ from textual.widgets import Input
 from dissector.capture_session import Capture
 from tests.conftest import PCAPS
 from tests.tui.main_driver import JAVA, Screen, opened
-from tui.connection_text import ConnectionText
+from tui.connection_text import FIRST_ELEMENTS, LEAST_FOLDED, ConnectionText, TextLine, folded
 from tui.screens.follow_screen import FollowScreen
 from tui.widgets.line_list import LineList
 
@@ -102,3 +102,45 @@ async def test_the_text_is_written_to_a_file(tmp_path: Path) -> None:
         connection = screen.main.capture.rows.connection_of(0)
         expected = "".join(f"{line}\n" for line in ConnectionText(screen.main.capture, connection).text())
     assert (tmp_path / "text.txt").read_text() == expected
+
+
+def _element(at: int) -> TextLine:
+    return TextLine(f"  [{at}] x", 0, "request", f"body.keys[{at}]")
+
+
+@pytest.mark.parametrize("count", [0, 1, FIRST_ELEMENTS + LEAST_FOLDED, FIRST_ELEMENTS + LEAST_FOLDED + 1, 75])
+def test_of_many_elements_the_first_are_lines_and_the_others_are_counted(count: int) -> None:
+    lines = [
+        TextLine("→ 1", 0, "request", is_head=True),
+        *map(_element, range(count)),
+        TextLine("  end: 1", 0, "request"),
+    ]
+    found = list(folded(lines))
+    hidden = count - FIRST_ELEMENTS if count > FIRST_ELEMENTS + LEAST_FOLDED else 0
+    assert len(found) == len(lines) - hidden + (hidden > 0)
+    assert [lines[at] == line for at, line, folds in found if not folds] == [True] * (len(lines) - hidden)
+    assert [line.text for _, line, folds in found if folds] == [f"  … {hidden} more: Enter or m shows them"] * (
+        hidden > 0
+    )
+
+
+async def test_long_arrays_are_folded_and_a_word_in_them_is_still_found() -> None:
+    async with opened(JAVA) as screen:
+        await screen.press("V")
+        lines = follow(screen).query_one(LineList)
+        folded_count = lines.count
+        assert "more: Enter or m shows them" in screen.lines()
+        await screen.press("m")
+        assert lines.count > folded_count
+        assert "more: Enter or m shows them" not in screen.lines()
+        await screen.press("m")
+        assert lines.count == folded_count
+        await screen.press("slash")
+        screen.pilot.app.screen.query_one(Input).value = "[20] api_key"
+        await screen.press("enter")
+        assert follow(screen)._place(follow(screen)._shown[lines.cursor]).path.endswith("api_keys[20]")
+        await screen.press("m")
+        while "more: Enter" not in follow(screen)._shown[lines.cursor].pieces[0][0]:
+            await screen.press("j")
+        await screen.press("enter")
+        assert lines.count > folded_count

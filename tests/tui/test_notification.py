@@ -4,9 +4,13 @@ import time
 from itertools import count
 
 import pytest
+from textual.widgets import Static
 from textual.widgets._toast import Toast
 
+from dissector.capture_session import Capture
+from tests.tui.main_driver import JAVA, Screen
 from tui.app import KDissectApp
+from tui.screens.main_screen import MainScreen
 
 LOOKS = 8
 """Times that Textual asks a notification for the time, at most."""
@@ -26,3 +30,15 @@ async def test_one_that_expires_while_it_is_shown_does_not_stop_the_screen(
             await pilot.pause()
         assert all(toast._timeout > 0 for toast in app.screen.query(Toast))
         assert next(looks)
+
+
+@pytest.mark.parametrize("size", [(60, 20), (120, 40)])
+async def test_the_lines_about_the_field_and_the_keys_stay_free(size: tuple[int, int]) -> None:
+    with Capture([JAVA]) as capture:
+        app = KDissectApp(MainScreen(capture))
+        async with app.run_test(size=size, notifications=True) as pilot:
+            await Screen(pilot).settle()
+            app.notify("copied the path", timeout=60)
+            await Screen(pilot).until(lambda: app.screen.query(Toast))
+            await Screen(pilot).until(lambda: app.screen.query_one(Toast).region.height)
+            assert app.screen.query_one(Toast).region.bottom <= app.screen.query_one("#inspector", Static).region.y

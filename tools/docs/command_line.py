@@ -13,6 +13,8 @@ _HEAD: Final = """# The command line
 
 `kdissect FILE…` opens captures on the screen. Data goes to stdout, messages to stderr. Exit codes: 0 done; 1 a negative
 answer (different, nothing matched, no Kafka, a rule broken); 2 bad use or bad input, with one plain line.
+
+`man kdissect` shows this page where pipx installed kdissect; `kdissect man | man -l -` shows it anywhere.
 """
 
 

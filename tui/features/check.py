@@ -17,8 +17,7 @@ from tui.messages import GoTo
 from tui.result_lines import baseline_lines, check_lines, with_indices
 from tui.screens.core_screen import CoreScreen
 from tui.screens.dialog import Choice, Menu
-from tui.screens.verdicts_screen import Judge, VerdictsScreen, Watch
-from tui.widgets.line_list import StyledLine
+from tui.screens.verdicts_screen import Judge, Lines, VerdictsScreen, Watch
 
 MOST_BASELINES: Final = 20
 """Baselines that are offered."""
@@ -62,19 +61,19 @@ class CheckFeature(ScreenFeature[CoreScreen]):
         if place is not None:
             self.screen.post_message(GoTo(*with_indices(self.screen.capture.exchange(place.number), place)))
 
-    def _rules(self, watch: Watch) -> tuple[str, list[StyledLine]]:
+    def _rules(self, watch: Watch) -> tuple[str, Lines]:
         result = check([(self.screen.capture.names[0], self.screen.capture)], watch=watch)
         broken = sum(result.counts(rule)[1] > 0 for rule in result.rules)
-        return f"● {counted(broken, 'rule')} broken", check_lines(result)
+        return f"● {counted(broken, 'rule')} broken", lambda whole: check_lines(result, whole=whole)
 
     def _baseline(self, path: Path) -> Judge:
-        def judge(watch: Watch) -> tuple[str, list[StyledLine]]:
+        def judge(watch: Watch) -> tuple[str, Lines]:
             baseline, lines = read_baseline(path.read_text("utf-8"))
             profile = SideProfile(DiffSide(self.screen.capture, path.stem), {}, {})
             watch(len(self.screen.capture))
             outcomes = hold(profile, baseline, lines, file=str(path))
             broken = sum(each.status is RuleStatus.BROKEN for each in outcomes)
-            return f"● {counted(broken, 'line')} broken", baseline_lines(outcomes)
+            return f"● {counted(broken, 'line')} broken", lambda _: baseline_lines(outcomes)
 
         return judge
 

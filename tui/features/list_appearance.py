@@ -2,7 +2,7 @@
 a field.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import ClassVar
 
 import numpy as np
@@ -13,7 +13,7 @@ from textual.widgets import Static
 from dissector.core.text import clean
 from tui.command_line import CommandError, LineCommand, of_names
 from tui.feature import LIST, ScreenFeature
-from tui.list_columns import INFO, ListColumn, all_columns, column_of
+from tui.list_columns import INFO, ListColumn, all_columns, column_of, offered_columns
 from tui.messages import AddColumn, SavePreference
 from tui.row_colors import ColorBy
 from tui.screens.column_menu import ColumnMenu
@@ -37,7 +37,7 @@ class ListAppearanceFeature(ScreenFeature[CoreScreen]):
     ]  # fmt: skip
 
     def commands(self) -> Iterator[LineCommand]:
-        names = of_names(lambda: [(each.name, each.words) for each in all_columns()])
+        names = of_names(lambda: [(each.name, each.words) for each in self.offered_columns()])
         yield LineCommand("column", "show or hide a column", self._column_command, "NAME", names, needs_argument=True)
 
     # Colors.
@@ -102,7 +102,12 @@ class ListAppearanceFeature(ScreenFeature[CoreScreen]):
     # Columns.
 
     def action_columns(self) -> None:
-        self.app.push_screen(ColumnMenu(self._columns_shown(), self.choose_columns))
+        self.app.push_screen(ColumnMenu(self._columns_shown(), self.offered_columns(), self.choose_columns))
+
+    def offered_columns(self) -> Sequence[ListColumn]:
+        """The columns that this capture may fill."""
+        capture = self.screen.capture
+        return offered_columns(processes=not capture.is_read or capture.processes.are_known)
 
     def _column_command(self, name: str) -> None:
         known = {each.name.casefold(): each.name for each in all_columns()} | {

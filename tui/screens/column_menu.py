@@ -1,6 +1,6 @@
 """The menu of columns: show, hide, move and resize them. It is in front of the list, which changes at once."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import ClassVar
 
 from rich.text import Text
@@ -10,7 +10,7 @@ from textual.widgets import OptionList
 from textual.widgets.option_list import Option
 
 from dissector.core.text import clean
-from tui.list_columns import LEAST_WIDTH, MOST_WIDTH, ListColumn, all_columns
+from tui.list_columns import LEAST_WIDTH, MOST_WIDTH, ListColumn
 from tui.screens.dialog import Dialog
 from tui.widgets.options import Options
 
@@ -32,16 +32,22 @@ class ColumnMenu(Dialog[None]):
         Binding("k", "up", "Up", show=False, id="columns.up"),
     ]
 
-    def __init__(self, shown: list[ListColumn], choose: Callable[[list[ListColumn] | None], list[ListColumn]]) -> None:
-        """`choose` takes the columns to show, None for the default ones, and returns those that are shown."""
+    def __init__(
+        self,
+        shown: list[ListColumn],
+        offered: Sequence[ListColumn],
+        choose: Callable[[list[ListColumn] | None], list[ListColumn]],
+    ) -> None:
+        """`offered` are all that can be shown; `choose` takes the columns to show, None for the default ones, and
+        returns those that are shown."""
         super().__init__()
-        self._choose = choose
+        self._choose, self._offered = choose, offered
         self._take(shown)
 
     def _take(self, shown: list[ListColumn]) -> None:
         names = {column.name for column in shown}
         self._shown = names
-        self._columns = [*shown, *(column for column in all_columns() if column.name not in names)]
+        self._columns = [*shown, *(column for column in self._offered if column.name not in names)]
 
     def compose(self) -> ComposeResult:
         options = Options(id="menu", markup=False)

@@ -4,6 +4,7 @@ Invariants: a message is decoded in a thread, when the user comes near it or sea
 end.
 """
 
+from bisect import bisect_right
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import ClassVar, Final, NamedTuple
@@ -17,7 +18,7 @@ from textual.worker import get_current_worker
 
 from dissector.capture_session import Capture
 from dissector.core.text import clean, counted
-from tui.connection_text import SIDES, ConnectionText, TextLine
+from tui.connection_text import SIDES, ConnectionText, TextLine, folded
 from tui.location_history import Location
 from tui.screens.dialog import Prompt
 from tui.screens.snapshot_screen import SnapshotScreen
@@ -40,6 +41,8 @@ class Target(NamedTuple):
 
     at: int
     place: Location
+    folds: bool = False
+    """Whether it stands for lines after `at` that are not shown."""
 
 
 class FollowScreen(SnapshotScreen[Location | None]):
@@ -53,6 +56,7 @@ class FollowScreen(SnapshotScreen[Location | None]):
         Binding("n", "hit(1)", "Next", show=False, tooltip="Next hit", id="follow.next_hit"),
         Binding("N", "hit(-1)", "Previous", show=False, tooltip="Previous hit", id="follow.previous_hit"),
         Binding("s", "side", "Side", tooltip="Show both sides, the client's, or the broker's", id="follow.side"),
+        Binding("m", "whole", "All", tooltip="Show all elements of long arrays, or the first ones", id="follow.whole"),
         Binding("x", "export", "Export", tooltip="Write the text of the whole connection to a file",
                 id="follow.export"),
     ]  # fmt: skip
@@ -70,6 +74,7 @@ class FollowScreen(SnapshotScreen[Location | None]):
         self._wanted = AHEAD
         self._sides: tuple[str, ...] = SIDES
         self._word = ""
+        self._whole = False
 
     def compose(self) -> ComposeResult:
         yield Static(id="title", markup=False)
@@ -138,10 +143,13 @@ class FollowScreen(SnapshotScreen[Location | None]):
         self.say("● all read" if made == total else f"○ {made:,} of {total:,} read")
 
     def _styled(self, lines: list[TextLine], first: int) -> Iterator[StyledLine]:
-        for at, line in enumerate(lines, first):
+        """Lines of whole messages; `first` is the place of the first one."""
+        found = ((at, line, False) for at, line in enumerate(lines)) if self._whole else folded(lines)
+        for at, line, folds in found:
             if line.side in self._sides:
                 role = ROLES[line.side] if line.is_head else "bad" if line.text.startswith("  ! ") else "name"
-                target = Target(at, Location(line.number, line.side, line.path))
+                role = "dim" if folds else role
+                target = Target(first + at, Location(line.number, line.side, line.path), folds)
                 yield StyledLine(((line.text, role),), target, is_head=line.is_head)
 
     def _look(self) -> None:
@@ -166,9 +174,30 @@ class FollowScreen(SnapshotScreen[Location | None]):
         """Show the next side, or both."""
         ways: tuple[tuple[str, ...], ...] = (SIDES, SIDES[:1], SIDES[1:])
         self._sides = ways[(ways.index(self._sides) + 1) % len(ways)]
-        self._shown = [*self._styled(self._lines, 0)]
-        self._list.show(lambda _: self._shown, restart=True)
+        self._draw_lines(restart=True)
         self.draw_title()
+
+    def _draw_lines(self, *, restart: bool = False) -> None:
+        self._shown = [*self._styled(self._lines, 0)]
+        self._list.show(lambda _: self._shown, restart=restart)
+
+    def action_whole(self) -> None:
+        """Show all elements of long arrays, or only the first ones."""
+        at = self._line
+        self._whole = not self._whole
+        self._draw_lines()
+        self._go_to_line(at)
+
+    @property
+    def _line(self) -> int:
+        """The place of the line under the cursor among all lines."""
+        target = self._list.target
+        return target.at if isinstance(target, Target) else 0
+
+    def _go_to_line(self, at: int) -> None:
+        """Put the cursor on the last line that is shown up to a place."""
+        places = [line.target.at for line in self._shown if isinstance(line.target, Target)]
+        self._list.cursor = max(0, bisect_right(places, at) - 1)
 
     def action_search(self) -> None:
         def begin(typed: str | None) -> None:
@@ -183,16 +212,23 @@ class FollowScreen(SnapshotScreen[Location | None]):
         if not self._word:
             self.action_search()
             return
-        here = self._list.cursor
-        ahead = range(here + 1, len(self._shown)) if step > 0 else range(here - 1, -1, -1)
-        found = next((at for at in ahead if self._word in self._shown[at].pieces[0][0].casefold()), None)
+        here = self._line
+        ahead = range(here + 1, len(self._lines)) if step > 0 else range(here - 1, -1, -1)
+        found = next((at for at in ahead if self._has_word(self._lines[at])), None)
         if found is not None:
-            self._list.cursor = found
+            self._go_to_line(found)
+            if self._line != found:  # it is folded
+                self._whole = True
+                self._draw_lines()
+                self._go_to_line(found)
         elif step > 0 and self._text is not None and self._made < len(self._text):
             self._read(word=self._word)
         else:
             words = f"no {'more' if step > 0 else 'earlier'} {clean(self._word)!r}"
             self.notify(words, timeout=2, markup=False)
+
+    def _has_word(self, line: TextLine) -> bool:
+        return line.side in self._sides and self._word in line.text.casefold()
 
     @work(group="export", exclusive=True)
     async def action_export(self) -> None:
@@ -209,5 +245,7 @@ class FollowScreen(SnapshotScreen[Location | None]):
         self.notify(outcome or "stopped: nothing written", markup=False, timeout=8)
 
     def on_line_list_target_opened(self, event: LineList.TargetOpened) -> None:
-        if isinstance(event.target, Target):
+        if isinstance(event.target, Target) and event.target.folds:
+            self.action_whole()
+        elif isinstance(event.target, Target):
             self.dismiss(event.target.place)

@@ -12,12 +12,14 @@ from rich.cells import cell_len
 from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
+from textual import events
 from textual.app import ComposeResult
 from textual.binding import ActiveBinding, Binding, BindingType
 from textual.containers import VerticalScroll
 from textual.screen import Screen
 from textual.widgets import Static
 
+from dissector.core.text import clean
 from tui.feature import FIRST, PROGRAM, grouped_keys, place
 from tui.row_states import RowState
 from tui.screens.dialog import Dialog
@@ -37,15 +39,20 @@ _MARKS: Final = (
 MARKS: Final = "Marks beside rows"
 _KEY_WIDTH: Final = 13
 """Cells of a line's keys; if they need more they take several lines."""
+_OWN: Final = frozenset(" jkq?/")
+"""What does not begin a word: keys of the screen, and a space."""
 _DIRECTION: Final = re.compile(r"\(-?([\d.]+)\)$")
 """How far an action goes: back if it is negative."""
 
 
 class HelpScreen(Dialog[None]):
-    """Shows keys; closes on Escape, q, ? and Enter."""
+    """Shows keys; closes on Escape, q, ? and Enter. What is typed finds keys by their words: any letter but those of
+    its own keys begins that, / as well; Escape first shows all keys again."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("escape,q,question_mark,enter", "dismiss", "Close", id="help.close"),
+        Binding("escape,enter", "back", "Close", id="help.close"),
+        Binding("q,question_mark", "dismiss", "Close", show=False, id="help.quit"),
+        Binding("slash", "find", "Find", show=False, id="help.find"),
         Binding("j", "scroll(1)", "Down", show=False, id="help.down"),
         Binding("k", "scroll(-1)", "Up", show=False, id="help.up"),
     ]
@@ -53,20 +60,73 @@ class HelpScreen(Dialog[None]):
     def __init__(self, keys: Keys) -> None:
         super().__init__()
         self._keys = keys
+        self._typed: str | None = None
+        """What is looked for; None before it begins."""
 
     def compose(self) -> ComposeResult:
         with VerticalScroll(id="help") as box:
             box.border_title = "Keys"
-            box.border_subtitle = "esc closes · ctrl+p finds any command"
+            box.border_subtitle = "type to find · esc closes · ctrl+p runs any command"
             yield Static(id="help-keys")
 
     def on_resize(self) -> None:
         wide = self.app.size.width >= WIDE
         self.query_one("#help").set_class(wide, "wide")
-        self.query_one(Static).update(_table(self._keys, 2 if wide else 1))
+        self._draw()
+
+    def _draw(self) -> None:
+        box = self.query_one("#help", VerticalScroll)
+        keys = found_keys(self._keys, self._typed or "")
+        box.border_title = "Keys" if self._typed is None else f"Keys: {clean(self._typed)}▏"
+        wide = self.app.size.width >= WIDE
+        self.query_one(Static).update(_table(keys, 2 if wide else 1) if keys else Text("no key says that"))
+        box.scroll_home(animate=False)
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        """While a word is typed, its letters are no keys."""
+        return self._typed is None if action in ("dismiss", "scroll", "find") else True
+
+    def on_key(self, event: events.Key) -> None:
+        typed, own = self._typed, event.character in _OWN
+        if typed is not None and event.key == "backspace":
+            self._find(typed[:-1] if typed else None)
+        elif event.is_printable and event.character is not None and (typed is not None or not own):
+            self._find((typed or "") + event.character)
+        else:
+            return
+        event.stop()
+
+    def _find(self, typed: str | None) -> None:
+        self._typed = typed
+        self.refresh_bindings()
+        self._draw()
+
+    def action_find(self) -> None:
+        self._find("")
+
+    def action_back(self) -> None:
+        if self._typed is None:
+            self.dismiss()
+        else:
+            self._find(None)
 
     def action_scroll(self, lines: int) -> None:
         self.query_one(VerticalScroll).scroll_relative(y=lines, animate=False)
+
+
+def found_keys(keys: Keys, typed: str) -> Keys:
+    """Return the keys with all words that are typed in their description, in their group's title, or as the key."""
+    words = typed.lower().split()
+    if not words:
+        return keys
+    found = {
+        title: [
+            (key, said) for key, said in lines
+            if all(word in f"{title} {said}".lower() or word in key.lower().split() for word in words)
+        ]
+        for title, lines in keys.items()
+    }  # fmt: skip
+    return {title: lines for title, lines in found.items() if lines}
 
 
 def _table(keys: Keys, count: int) -> Table:

@@ -19,7 +19,9 @@ from tui.widgets.line_list import LineList, StyledLine
 
 Watch = Callable[[int], None]
 """Called with the number of each exchange; raises `Left` if the screen is closed."""
-Judge = Callable[[Watch], tuple[str, Sequence[StyledLine]]]
+Lines = Callable[[bool], Sequence[StyledLine]]
+"""The lines: one for what is said several times, or, if true, each of them."""
+Judge = Callable[[Watch], tuple[str, Lines]]
 """Reads the capture, in a thread; returns the result in a few words, and the lines."""
 
 
@@ -33,7 +35,9 @@ class VerdictsScreen(ResultScreen[Location | None]):
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape,q", "dismiss", "Back", tooltip="Back to the exchanges", id="verdicts.back"),
         Binding("question_mark", "app.help", "Help", key_display="?", tooltip="Show the keys", id="verdicts.help"),
-    ]
+        Binding("m", "whole", "All", tooltip="Show each message, or one line for those of which the same is said",
+                id="verdicts.whole"),
+    ]  # fmt: skip
 
     def __init__(self, title: str, judge: Judge, exchanges: int) -> None:
         """`exchanges` is how many there are, for the progress."""
@@ -76,11 +80,20 @@ class VerdictsScreen(ResultScreen[Location | None]):
             return
         call_on_ui(self, self._show, state, lines)
 
-    def _show(self, state: str, lines: Sequence[StyledLine]) -> None:
+    def _show(self, state: str, lines: Lines) -> None:
         if self.is_mounted:
-            self._state = state
+            self._state, self._lines = state, lines
             self._draw_title(state)
+            self._draw_lines()
+
+    def _draw_lines(self) -> None:
+        if self._lines is not None:
+            lines = self._lines(self._whole)
             self.query_one(LineList).show(lambda _: lines)
+
+    def action_whole(self) -> None:
+        self._whole = not self._whole
+        self._draw_lines()
 
     def on_resize(self) -> None:
         if self._state:
@@ -88,6 +101,8 @@ class VerdictsScreen(ResultScreen[Location | None]):
 
     _state = ""
     """The result, once it is there."""
+    _lines: Lines | None = None
+    _whole = False
 
     def on_line_list_target_opened(self, event: LineList.TargetOpened) -> None:
         assert isinstance(event.target, Location)

@@ -7,13 +7,13 @@ Invariants:
 """
 
 from collections.abc import Sequence
-from importlib.util import find_spec
 from threading import Lock
 from typing import Final, NamedTuple, Protocol
 
 import orjson
 
 from dissector.core import limits
+from dissector.core.extras import is_installed, missing
 from dissector.core.text import os_reason
 from dissector.records.values.avro import AvroSchema, parse_avro
 from dissector.records.values.opened import UnreadableError
@@ -58,7 +58,6 @@ class SchemaSource(Protocol):
 
 
 UNKNOWN: Final = Schema()
-MISSING: Final = "schemas need fastavro and protobuf: pip install 'kafka-dissector[schemas]'"
 
 
 class Schemas:
@@ -97,7 +96,7 @@ class Schemas:
         except UnreadableError as error:
             return Schema(error=str(error))
         except ImportError:
-            return Schema(error=MISSING)
+            return Schema(error=_missing())
 
 
 def make_schema(text: SchemaText) -> Schema:
@@ -151,8 +150,8 @@ class SchemaLocationError(ValueError):
 def opener_with(location: str, bounds: limits.Limits = limits.DEFAULT) -> ValueOpener:
     """Return what opens values by the schemas of a folder, or of a registry (``http://…``). Raises
     `SchemaLocationError`."""
-    if not all(map(_is_installed, _NEEDED)):
-        raise SchemaLocationError(MISSING)
+    if not all(map(is_installed, _NEEDED)):
+        raise SchemaLocationError(_missing())
     return ValueOpener(Schemas(_source(location, bounds), bounds), bounds)
 
 
@@ -177,8 +176,5 @@ def _source(location: str, bounds: limits.Limits) -> SchemaSource:
     return folder
 
 
-def _is_installed(name: str) -> bool:
-    try:
-        return find_spec(name) is not None
-    except ImportError:
-        return False
+def _missing() -> str:
+    return missing("schemas need fastavro and protobuf", "schemas")
