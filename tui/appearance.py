@@ -76,6 +76,8 @@ class Appearance:
     reference: int | None = None
     """The row that times count from; None for the first one."""
     sorting: SortOrder | None = None
+    held: set[int] = field(default_factory=set)
+    """Rows of which a proxy holds a message."""
     marks: RowMarks = field(default_factory=RowMarks)
     saved: Saved = field(default_factory=Saved)
     """Filters, profiles and coloring rules."""

@@ -5,7 +5,7 @@ A feature declares, under Textual's names, its keys (`BINDINGS`, shown in the gr
 features: it gets their keys, and hands each action and each message to the feature that declares it. What all features
 are asked are the other methods of `ScreenFeature`.
 
-The groups of keys are named by what one wants to do; ten keys come first in the help, and in the footer.
+The groups of keys are named by what one wants to do; those that matter most come first in the help, and in the footer.
 
 Invariant: what a screen has twice (a key, the id of one, an action, a handler) is an error when its class is made. So
 nothing depends on the order of the list, but the order of keys in help, palette and footer.
@@ -35,9 +35,9 @@ ORDER: Final = (FIND, GO, OVERALL, LIST, KEEP, PANES, CAPTURE, PROGRAM)
 """Groups that are not here stand between these and the program's."""
 FIRST: Final = (
     "main.filter", "main.next_error", "main.explain", "main.open", "main.flip", "main.apply_as_filter", "main.search",
-    "main.records", "main.findings", "app.palette",
+    "main.records", "main.findings", "app.palette", "main.faults", "main.held",
 )  # fmt: skip
-"""The ids of the keys that a new user should know, most useful first."""
+"""The ids of the keys that a new user should know, most useful first; the last two are on a proxy's only."""
 
 
 def place(group: str) -> int:

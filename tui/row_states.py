@@ -32,6 +32,8 @@ class RowState(Enum):
     """With a warning: mostly an error of the broker's."""
     WAITING = "…", "waiting", "repeated"
     """In flight: the response may still come."""
+    HELD = "‖", "held", "warning"
+    """A proxy holds the request or the response until the user decides."""
     UNANSWERED = "?", "no reply", "warning"
     ONE_WAY = "·", "acks=0", "repeated"
     ORPHAN = "¿", "orphan", "warning"

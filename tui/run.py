@@ -22,12 +22,14 @@ from dissector.analysis.diff import DiffSide, ManualMatches
 from dissector.capture.live import Recording, RecordingSettings
 from dissector.capture_session import Capture
 from dissector.detection.decode_as import DecodeAs, of_ports
+from dissector.proxy_server import ProxySettings
 from tui.app import KDissectApp
 from tui.recents import remember_capture
 from tui.screens.diff_screen import DiffScreen
 from tui.screens.live_screen import Begin, LiveScreen
 from tui.screens.main_screen import MainScreen
 from tui.screens.matrix_screen import MatrixScreen
+from tui.screens.proxy_screen import ProxyScreen
 
 if TYPE_CHECKING:
     from dissector.records.values.opener import ValueOpener
@@ -97,9 +99,10 @@ def run_matrix(sides: Sequence[DiffSide]) -> int:
 
 
 def run_live(capture: Capture, recording: Recording, wanted: RecordingSettings, begin: Begin) -> None:
-    """Show a live capture, and those that the user starts after it, until the user quits."""
+    """Show a live capture, or a proxy, and those that the user starts after it, until the user quits."""
     _take_terminal()
-    KDissectApp(LiveScreen(capture, recording, wanted, begin)).run()
+    kind = ProxyScreen if isinstance(wanted, ProxySettings) and wanted.is_controlled else LiveScreen
+    KDissectApp(kind(capture, recording, wanted, begin)).run()
 
 
 def _show(app: KDissectApp) -> None:

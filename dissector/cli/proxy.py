@@ -1,5 +1,6 @@
 """`kdissect proxy`: the options of a proxy as its settings. What it does with what it sees is `cli/live.py`'s."""
 
+import math
 import os
 import shlex
 import sys
@@ -12,6 +13,7 @@ from dissector.capture.live import RingSettings
 from dissector.cli.errors import UsageError
 from dissector.core.text import clean
 from dissector.proxy_server import AddressError, ListenTls, ProxySettings, UpstreamTls
+from dissector.proxy_server.settings import HOLD_SECONDS
 
 SHOW_CA: Final = "ca"
 """What stands in place of brokers to show the local CA; a broker of that name is ``ca:9092``."""
@@ -28,17 +30,23 @@ def proxy_settings(
     path: str,
     ring: list[str],
     faults: tuple[tuple[str, str], ...] = (),
+    *,
+    is_controlled: bool = False,
+    hold_seconds: float = HOLD_SECONDS,
 ) -> ProxySettings:
     """Return the settings of a proxy from options. Raises `UsageError`, and `CaptureError` of a ring."""
     if ring and not path:
         raise UsageError("-b needs -w: the name of the ring buffer's files")
     if path == "-":
         raise UsageError("-w needs a file: rows go to standard output")
+    if math.isnan(hold_seconds):  # which lies in every range
+        raise UsageError("--hold-limit: nan is no number of seconds")
     files = RingSettings.parse(ring) if ring else None
     try:
         return ProxySettings.of(
-            brokers, listen, advertise, tls=tls, listen_tls=listen_tls, path=path, ring=files, faults=faults
-        )
+            brokers, listen, advertise, tls=tls, listen_tls=listen_tls, path=path, ring=files, faults=faults,
+            is_controlled=is_controlled, hold_seconds=hold_seconds,
+        )  # fmt: skip
     except AddressError as error:
         raise UsageError(str(error)) from None
 

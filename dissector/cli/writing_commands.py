@@ -227,6 +227,16 @@ def proxy(
         str, typer.Option("--faults", metavar="FILE", help="Rules of a TOML file: [[fault]] with a name and a rule.")
     ] = "",
     strict: Annotated[bool, typer.Option("--strict", help="Exit with 1 if a rule never fired.")] = False,
+    hold: Annotated[
+        float,
+        typer.Option(
+            "--hold-limit",
+            metavar="SECONDS",
+            min=0.1,
+            max=3600,
+            help="How long a message that is held on the screen waits before it goes on unchanged.",
+        ),
+    ] = 20,
     path: KeptFile = "",
     ring: Ring = None,
     text: AsText = False,
@@ -258,14 +268,15 @@ def proxy(
     listens = listen_tls(listen_certificate, listen_key, tls=tls_to_clients)
     rules: tuple[tuple[str, str], ...] = ()
     report = None
-    if fault or faults or strict:
-        from dissector.cli.faults import fault_rules, report_faults
-
-        rules, report = fault_rules(fault or [], faults, strict=strict), report_faults(strict=strict)
-    settings = proxy_settings(brokers, listen, advertise, speaks_tls, listens, path, ring or [], rules)
     judged = _verdict(verdict, options)
     is_quiet = judged is not None or bool(words and path)
     output = _output(form, fields, csv, text, limit, filter, options, is_quiet=is_quiet, has_command=bool(words))
+    if fault or faults or strict or output.on_screen:
+        from dissector.cli.faults import fault_rules, report_faults
+
+        rules, report = fault_rules(fault or [], faults, strict=strict), report_faults(strict=strict)
+    settings = proxy_settings(brokers, listen, advertise, speaks_tls, listens, path, ring or [], rules,
+                              is_controlled=output.on_screen, hold_seconds=hold)  # fmt: skip
     return run(
         settings, output, duration, options, metrics=metrics, shows_processes=False, words=words or (),
         verdict=judged, at_end=report or (lambda _: 0),

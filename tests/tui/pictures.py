@@ -10,17 +10,18 @@ import asyncio
 import gzip
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack, suppress
 from functools import partialmethod
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 from unittest.mock import patch
 
 from rich.console import Console
 from textual.app import App
 from textual.pilot import Pilot
+from textual.screen import Screen
 from textual.widgets import Input
 from textual.worker import WorkerCancelled
 
@@ -28,7 +29,7 @@ from dissector.analysis.diff import DiffSide
 from dissector.capture_session import Capture
 from dissector.records.values.schemas import opener_with
 from tests.conftest import PCAPS
-from tests.tui import textual_for_tests
+from tests.tui import proxy_dialogs, textual_for_tests
 from tui.app import KDissectApp
 from tui.screens.diff_screen import DiffScreen
 from tui.screens.main_screen import MainScreen
@@ -65,6 +66,8 @@ class Picture(NamedTuple):
     keys: str = ""
     follows: bool = True
     """False for what depends on the size at first: where a cursor lands, how far is scrolled, what is offered."""
+    over: Callable[[], Screen[Any]] | None = None
+    """Makes a screen that is opened before the keys, over that of the captures."""
 
     @property
     def runs(self) -> list[tuple[Look, ...]]:
@@ -111,6 +114,8 @@ PICTURES: Final = (
     Picture("records-codecs", ("java",), "R"),
     Picture("sequence", (LIBRDKAFKA,), "D", follows=False),
     Picture("timelines", ("java-classic",), "L", follows=False),
+    Picture("proxy-faults", ("java",), over=proxy_dialogs.faults),
+    Picture("proxy-held", ("java",), over=proxy_dialogs.held),
     Picture("diff", (JAVA, LIBRDKAFKA), follows=False),
     Picture("diff-pairs", (JAVA, LIBRDKAFKA), "v"),
     Picture("compare-client", ("java-classic",), "1 9 G p"),
@@ -139,6 +144,9 @@ async def draw(picture: Picture, looks: Sequence[Look]) -> dict[str, str]:
         drawn = {}
         async with app.run_test(size=looks[0][0]) as pilot:
             await _settle(pilot)
+            if picture.over is not None:
+                await app.push_screen(picture.over())
+                await _settle(pilot)
             for key in picture.keys.split():
                 await pilot.press(key)
                 await _settle(pilot)

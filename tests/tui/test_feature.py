@@ -23,11 +23,12 @@ from tui.screens.diff_screen import DiffScreen
 from tui.screens.help_screen import keys_of
 from tui.screens.live_screen import LiveScreen
 from tui.screens.main_screen import DetailScreen, MainScreen
+from tui.screens.proxy_screen import ProxyScreen
 from tui.widgets.key_footer import KeyFooter
 
 MOST_CLASSES = 8
 """Classes of ours behind a screen."""
-FEATURE_SCREENS = (MainScreen, LiveScreen, DetailScreen, DiffScreen)
+FEATURE_SCREENS = (MainScreen, LiveScreen, ProxyScreen, DetailScreen, DiffScreen)
 
 
 class Hailed(Message):

@@ -16,16 +16,20 @@ from tui.feature import grouped_keys, place
 from tui.screens.diff_screen import DiffScreen
 from tui.screens.live_screen import LiveScreen
 from tui.screens.main_screen import MainScreen
+from tui.screens.proxy_screen import ProxyScreen
 
 _HEAD: Final = """# Keys
 
 `?` shows the keys that work where you are. Each can be changed by its name: `"main.flip" = "R"` in `config.toml`,
 in the section `[keys]`.
 """
-_FIRST: Final = (MainScreen, LiveScreen, DiffScreen)
+_FIRST: Final = (MainScreen, LiveScreen, ProxyScreen, DiffScreen)
 _NAMES: Final = {
     "MainScreen": "A capture",
     "LiveScreen": "Live",
+    "ProxyScreen": "A proxy",
+    "FaultsScreen": "A proxy, faults",
+    "HeldScreen": "A proxy, held messages",
     "DiffScreen": "Two captures",
     "DetailScreen": "An exchange of a comparison",
     "FollowScreen": "A connection as text",
@@ -92,6 +96,7 @@ def _key(key: str) -> str:
         "slash": "/", "question_mark": "?", "left_square_bracket": "[", "right_square_bracket": "]", "backslash": "\\",
         "left_curly_bracket": "{", "right_curly_bracket": "}", "apostrophe": "'", "semicolon": ";", "colon": ":",
         "plus": "+", "minus": "-", "less_than_sign": "<", "greater_than_sign": ">", "equals_sign": "=",
+        "exclamation_mark": "!",
     }.get(key, key)  # fmt: skip
 
 

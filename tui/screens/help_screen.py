@@ -31,7 +31,8 @@ WIDE: Final = 120
 """Screen width from which on there are two columns."""
 _MARKS: Final = (
     (RowState.REFUSED.mark, "an error, or another warning"), (RowState.UNANSWERED.mark, "no response came"),
-    (RowState.WAITING.mark, "the response may still come"), (RowState.ORPHAN.mark, "the request was not captured"),
+    (RowState.WAITING.mark, "the response may still come"), (RowState.HELD.mark, "held by kdissect proxy"),
+    (RowState.ORPHAN.mark, "the request was not captured"),
     (RowState.DAMAGED.mark, "damaged, not captured in full, closed"), (RowState.NOTED.mark, "a note"),
     ("◆ ✎", "marked, commented"),
 )  # fmt: skip

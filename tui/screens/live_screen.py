@@ -75,6 +75,11 @@ class LiveScreen(MainScreen):
         self._waits = False
         """Whether the selected exchange is pending."""
 
+    @property
+    def recording(self) -> Recording:
+        """What records, and what it says of itself."""
+        return self._recording
+
     def _loaded(self, progress: Progress, done: bool) -> None:
         """Take progress; often nothing is new."""
         self._progress, self.done = progress, done
@@ -203,7 +208,7 @@ class LiveScreen(MainScreen):
         except CaptureError as error:
             self.app.call_from_thread(self.notify, clean(str(error)), severity="error", markup=False, timeout=10)
             return
-        screen = LiveScreen(capture, recording, wanted, self._begin)
+        screen = type(self)(capture, recording, wanted, self._begin)
         old, new = self.appearance, screen.appearance
         new.columns, new.color_by, new.time, new.saved = old.columns, old.color_by, old.time, old.saved
         self.app.call_from_thread(self.app.switch_screen, screen)

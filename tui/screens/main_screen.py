@@ -1,12 +1,12 @@
 """The main screen: the panes of `core_screen.py`, and what a user does with them, a feature each (`features/`); and the
 same for one exchange, in front of another screen."""
 
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from textual.binding import Binding, BindingType
 
 from dissector.capture_session import Capture, Progress
-from tui.feature import EscapeSteps
+from tui.feature import EscapeSteps, ScreenFeature
 from tui.features.check import CheckFeature
 from tui.features.clipboard import ClipboardFeature
 from tui.features.commands import CommandsFeature
@@ -36,7 +36,7 @@ from tui.screens.core_screen import CoreScreen
 class MainScreen(CoreScreen):
     """List, fields and bytes of one capture, with all features."""
 
-    FEATURES: ClassVar = (
+    FEATURES: ClassVar[tuple[type[ScreenFeature[Any]], ...]] = (
         CheckFeature, CompareFeature, ExportFeature, DiagramsFeature, MarksFeature, ListAppearanceFeature, SortFeature,
         PanesFeature, FilterFeature, RecordsFeature, ClipboardFeature, ValueActionsFeature, LongMessagesFeature,
         FindingsFeature, RowSearchFeature, SearchFeature, FollowFeature, NavigationFeature,

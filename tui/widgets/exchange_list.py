@@ -21,7 +21,7 @@ from tui.appearance import Appearance
 from tui.labels import path_cell, row_cells
 from tui.list_columns import INFO, MARKS_WIDTH, ListColumn, fitted, fitting
 from tui.row_colors import HUES, rule_hue
-from tui.row_states import COMMENTED, RowWords, alarm_size, row_state
+from tui.row_states import COMMENTED, RowState, RowWords, alarm_size, row_state
 from tui.row_view import RowView
 from tui.time_format import TimeFormat, time_text
 from tui.widgets.scrolling import NumberedLines
@@ -203,6 +203,7 @@ class ExchangeList(NumberedLines):
         above = self._view.number(position - 1) if position else number
         exchange = self._capture.exchange(number)
         row, state = exchange.row, row_state(exchange, is_read=self._capture.is_read)
+        state = RowState.HELD if number in self._appearance.held and exchange.response is None else state
         hue = rule_hue(self._appearance.saved.color_rules, exchange, self._capture.start_ns)
         hue = self._appearance.color_by.hue(row, exchange.api_key) if hue is None else hue
         self._plain = self._plain or self.rich_style
