@@ -19,6 +19,27 @@ FRAME = dissector.encode_response("Heartbeat", 0, {"error_code": 27}, correlatio
         (lambda: dissector.open(), TypeError, "open() needs a source: a path, a binary file, bytes, or packets"),
         (lambda: dissector.open(JAVA)[9999], IndexError, "row 9999 of 60: places count from 0, numbers from 1"),
         (lambda: dissector.open(JAVA)[-61], IndexError, "row -61 of 60: places count from 0, numbers from 1"),
+        (
+            lambda: dissector.open(JAVA)["Produce"],
+            TypeError,
+            "rows are named by place, from 0; exchanges() takes a filter",
+        ),
+        (lambda: dissector.open(JAVA)[0][0], TypeError, "a field is named by text, such as 'latency', not 0"),
+        (lambda: dissector.open(JAVA).exchanges(5), TypeError, "a filter is text, such as 'api == Produce', not 5"),
+        (
+            lambda: dissector.open(JAVA, ports=["9092"]),
+            ValueError,
+            "open(ports=['9092']): a port is a number",
+        ),
+        (
+            lambda: dissector.open(JAVA, ports=9092.5),
+            ValueError,
+            "open(ports=9092.5): a port is a number",
+        ),
+        (lambda: dissector.open(JAVA).held_to(JAVA), ValueError, "java.pcapng is no baseline: it is not text"),
+        (lambda: dissector.live(port="9092"), ValueError, "live(port='9092'): a port is a number from 1 to 65535"),
+        (lambda: dissector.live(port=65_536), ValueError, "live(port=65536): a port is a number from 1 to 65535"),
+        (lambda: dissector.decode_request(FRAME.hex()), TypeError, "a frame is bytes, not text: bytes.fromhex()"),
         (lambda: dissector.decode_request(b"xx"), ValueError, "2 bytes: a frame has 8 or more"),
         (lambda: dissector.decode_response(FRAME[:7]), ValueError, "7 bytes: a frame has 8 or more"),
         (

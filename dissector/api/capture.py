@@ -113,6 +113,8 @@ class Capture:
         'DeleteTopics'
         """
         __tracebackhide__ = True
+        if isinstance(which, str):
+            raise TypeError(f"capture[{which!r}]: rows are named by place, from 0; exchanges() takes a filter")
         try:
             rows = range(len(self))[which]
         except IndexError:
@@ -316,6 +318,8 @@ class Capture:
         if filter is None:
             return None
         __tracebackhide__ = True  # pytest shows the line that has the filter, and no frame of ours
+        if not isinstance(filter, str):
+            raise TypeError(f"a filter is text, such as 'api == Produce', not {filter!r}")
         from dissector.filter import FilterError, parse
 
         try:

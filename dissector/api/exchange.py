@@ -158,6 +158,8 @@ class Exchange:
         then in the response, unless its name begins with ``request.`` or ``response.``; in arrays it has a list of
         values. Raises `KeyError` for a name that no exchange has."""
         __tracebackhide__ = True
+        if not isinstance(name, str):
+            raise TypeError(f"a field is named by text, such as 'latency', not {name!r}")
         row_field = _row_field(name)
         if row_field is not None:
             value = row_field.from_exchange(self._model)

@@ -9,6 +9,7 @@ from typing import Final, Self
 
 from dissector.api.exchange import Exchange, Packet
 from dissector.api.faults import Fault
+from dissector.api.ports import checked_ports
 from dissector.capture.live import LOOPBACK, CaptureSettings, Recording, RecordingSettings, recording_source
 from dissector.capture_session import Capture as Session
 from dissector.capture_session.process_watch import ProcessWatch
@@ -141,7 +142,7 @@ def live(
     ...     for exchange in traffic:
     ...         print(exchange.client_id, exchange["topic"])
     """
-    ports = (port,) if isinstance(port, int) else tuple(port)
+    ports = checked_ports(port, "live(port")
     key_logs = [keylog] if isinstance(keylog, str | PathLike) else keylog
     parsed = None if filter is None else parse(filter)
     settings = CaptureSettings(interface, ports, expression, promiscuous=False, path=fspath(path))

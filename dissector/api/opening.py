@@ -8,6 +8,7 @@ from os import PathLike, fspath
 from typing import IO, Any, Final
 
 from dissector.api.capture import Capture
+from dissector.api.ports import checked_ports
 from dissector.capture import CaptureError
 from dissector.capture.files import OpenFile
 from dissector.capture.packet_objects import PacketObjects
@@ -57,7 +58,7 @@ def open(  # noqa: A001  # like `gzip.open`
     found = [_source(each, link_type) for each in sources]
     opener = PLAIN_OPENER if schemas is None else _opener(fspath(schemas))
     return Capture(Session(
-        found, ports=frozenset(ports), decode_as=_choices(decode_as),
+        found, ports=frozenset(checked_ports(ports, "open(ports")), decode_as=_choices(decode_as),
         key_logs=[fspath(each) for each in key_logs], show_secrets=show_secrets, resolves=resolve, opener=opener,
     ))  # fmt: skip
 

@@ -34,7 +34,11 @@ def held_to(
                 f"{unknown[0]!r} is not a line of a baseline: try version, setting, retries, acks, or an API"
             )
         chosen.append(found)
-    baseline, lines = read_baseline(Path(path).read_text("utf-8"))
+    try:
+        text = Path(path).read_text("utf-8")
+    except UnicodeDecodeError:
+        raise ValueError(f"{fspath(path)} is no baseline: it is not text") from None
+    baseline, lines = read_baseline(text)
     return hold(_profile(session), baseline, lines, file=fspath(path), fail_on=chosen[0], ignored=chosen[1])
 
 

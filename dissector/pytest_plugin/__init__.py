@@ -27,6 +27,8 @@ from typing import TYPE_CHECKING, Final, Literal
 
 import pytest
 
+from dissector.api.ports import checked_ports
+
 if TYPE_CHECKING:
     from dissector.pytest_plugin.wire import Wire, WireSettings
 
@@ -34,7 +36,6 @@ REFUSED: Final = "kafka_capture_refused"
 FOLDER: Final = "kafka_capture_folder"
 LOOPBACK_PORT: Final = 9092
 ANY_PORT: Final = "any"
-_LAST_PORT: Final = 65_535
 WIRES: Final = pytest.StashKey["list[Wire]"]()
 """The captures of a test that its report has not shown."""
 
@@ -101,13 +102,10 @@ def _ports(given: int | str | Iterable[int]) -> tuple[int, ...]:
     __tracebackhide__ = True
     if given == ANY_PORT:
         return ()
-    ports: tuple[object, ...] = tuple(given) if isinstance(given, Iterable) and not isinstance(given, str) else (given,)
-    for each in ports:
-        if not isinstance(each, int) or not 0 < each <= _LAST_PORT:
-            raise ValueError(f'kafka_capture(port={given!r}): a port is a number from 1 to 65535, or "any"')
+    ports = checked_ports(given, "kafka_capture(port", otherwise=', or "any"')
     if not ports:
         raise ValueError(f'kafka_capture(port={given!r}): name a port, or "any"')
-    return tuple(each for each in ports if isinstance(each, int))
+    return ports
 
 
 class KafkaProxy(_Wires):
