@@ -24,7 +24,7 @@ RECEIPT = """
 requirements = [
     { name = "kafka-dissector", extras = ["scapy"] }, { name = "dpkt" }, { name = "rich", specifier = ">=13" },
 ]
-entrypoints = [{ name = "kdissect", install-path = "/home/me/.local/bin/kdissect" }]
+entrypoints = [{ name = "kdissect", install-path = "/opt/me/.local/bin/kdissect" }]
 """
 
 
