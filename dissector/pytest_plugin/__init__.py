@@ -27,8 +27,6 @@ from typing import TYPE_CHECKING, Final, Literal
 
 import pytest
 
-from dissector.api.ports import checked_ports
-
 if TYPE_CHECKING:
     from dissector.pytest_plugin.wire import Wire, WireSettings
 
@@ -102,6 +100,8 @@ def _ports(given: int | str | Iterable[int]) -> tuple[int, ...]:
     __tracebackhide__ = True
     if given == ANY_PORT:
         return ()
+    from dissector.api.ports import checked_ports  # the engine, only for those who use the fixture
+
     ports = checked_ports(given, "kafka_capture(port", otherwise=', or "any"')
     if not ports:
         raise ValueError(f'kafka_capture(port={given!r}): name a port, or "any"')
