@@ -1,6 +1,5 @@
 """Runs one client through the proxy, on the island."""
 
-import subprocess
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -12,6 +11,7 @@ from dissector.capture.live import Recording
 from dissector.proxy_server import BrokerAddress, ProxySettings
 from dissector.proxy_server.settings import ListenTls, UpstreamTls
 from tools.lab.proxied.island import PROXY_HOST
+from tools.lab.survey.record import run_client
 
 CLIENT_SECONDS = 120
 
@@ -54,26 +54,10 @@ def proxied(
             host=PROXY_HOST, tls=way.tls, listen_tls=way.listen_tls, path=str(path),
         )  # fmt: skip
         with Recording(settings) as recording:
-            failure = _run(command(recording.listening[0][0]), event, seconds)
+            failure = run_client(command(recording.listening[0][0]), event, seconds)
             time.sleep(1.2)
             said = [*recording.messages()]
             recording.stop()
             recording.join()
             said += recording.messages()
             yield Ran(failure, said, path)
-
-
-def _run(command: Sequence[str], event: Callable[[], None] | None, seconds: float) -> str:
-    with tempfile.TemporaryFile() as output:
-        process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=output, stderr=output)
-        try:
-            if event is not None:
-                event()
-            process.communicate(timeout=seconds)
-        except subprocess.TimeoutExpired:
-            process.kill()
-            process.communicate()
-            return f"did not end within {seconds:.0f} s"
-        output.seek(0)
-        said = output.read().decode(errors="replace").strip()
-    return said or "no word" if process.returncode else ""

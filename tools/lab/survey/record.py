@@ -4,9 +4,10 @@ import json
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
+from functools import partial
 from itertools import groupby
 from pathlib import Path
 from typing import NamedTuple
@@ -80,7 +81,9 @@ def _recorded(
     with tempfile.TemporaryDirectory() as folder:
         raw = Path(folder) / "raw.pcapng"
         with scenario.around(), Sniffer(raw, (scenario.port, *scenario.ports)):
-            failure = _run_client(command, scenario, cluster, topic, group)
+            happens = scenario.event
+            event = None if happens is None else partial(happens, cluster, topic, group)
+            failure = run_client(command, event, CLIENT_SECONDS)
         data = bytes(cramjam.zstd.compress(raw.read_bytes(), level=19))
     admin.delete(topic)
     return failure, data
@@ -98,18 +101,19 @@ def _keep(client: SurveyedClient, scenario: SurveyScenario, path: Path, data: by
     provenance_path(path).write_text(json.dumps(provenance) + "\n")
 
 
-def _run_client(command: list[str], scenario: SurveyScenario, cluster: Cluster, topic: str, group: str) -> str:
-    """Run it to its end; return its error output if it failed."""
+def run_client(command: Sequence[str], event: Callable[[], object] | None, seconds: float) -> str:
+    """Run it to its end; return its error output if it failed. `event` happens meanwhile; the client's standard input
+    ends when it returns."""
     with tempfile.TemporaryFile() as output:
         process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=output, stderr=output)
         try:
-            if scenario.event is not None:
-                scenario.event(cluster, topic, group)
-            process.communicate(timeout=CLIENT_SECONDS)
+            if event is not None:
+                event()
+            process.communicate(timeout=seconds)
         except subprocess.TimeoutExpired:
             process.kill()
             process.communicate()
-            return f"did not end within {CLIENT_SECONDS} s"
+            return f"did not end within {seconds:.0f} s"
         output.seek(0)
         said = output.read().decode(errors="replace").strip()
     return said or "no word" if process.returncode else ""
