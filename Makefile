@@ -29,7 +29,7 @@ UNKNOWN_TYPES = $(if $(wildcard $(VENV)/.tests),,--ignore-missing-imports --allo
 PIP_INSTALL := -m pip install --quiet --disable-pip-version-check
 
 .DEFAULT_GOAL := help
-.PHONY: help run test test-all spark check lint bench fuzz mutants exhaustive sanitize lab clients clients-page proxied schemas vectors wheels constraints hooks clean
+.PHONY: help run test test-all long spark check lint bench fuzz mutants exhaustive sanitize lab clients clients-page proxied schemas vectors wheels constraints hooks clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-zA-Z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -61,7 +61,10 @@ test: $(VENV)/.tests ## style, types, import rules, and of each kind of test one
 	@$(MAKE) --no-print-directory --jobs=2 lint test-all  # mypy takes half a minute of one core, in a fresh clone
 
 test-all: $(VENV)/.tests
-	@$(PYTEST) -n auto --dist worksteal -m 'not spark and not exhaustive' $(TESTS)
+	@$(PYTEST) -n auto --dist worksteal -m 'not long and not spark and not exhaustive' $(TESTS)
+
+long: $(VENV)/.tests ## the tests that take half a second of CPU or more each, which CI runs behind `make test`
+	@$(PYTEST) -n auto --dist worksteal -m 'long and not spark and not exhaustive'
 
 test-PACKAGE: ## the tests of one package: make test-transport, make test-tui
 	@echo "name a package:" $(sort $(patsubst tests/%/__init__.py,test-%,$(wildcard tests/*/__init__.py))); exit 2
@@ -74,7 +77,7 @@ spark: $(VENV)/.tests ## minutes of Spark: clusters, kills, rings, commands on t
 	@$(PYTEST) -n auto --dist loadfile -m spark
 
 check: $(VENV)/.check lint ## the fast part of `make test`, under a minute, without Spark and other large libraries
-	@$(PYTEST) -n logical --dist worksteal -m 'not slow and not spark and not exhaustive' --hypothesis-profile=quick
+	@$(PYTEST) -n logical --dist worksteal -m 'not slow and not long and not spark and not exhaustive' --hypothesis-profile=quick
 
 lint: $(VENV)/.check ## style, types, import rules
 	@$(BIN)/ruff check --quiet . && $(BIN)/ruff format --quiet --check .

@@ -34,6 +34,7 @@ def opened(monkeypatch: pytest.MonkeyPatch) -> Iterator[dissector.Capture]:
         yield made
 
 
+@pytest.mark.long
 @pytest.mark.slow
 @pytest.mark.parametrize("module", MODULES, ids=lambda module: module.__name__)
 def test_examples_give_what_they_say(module: ModuleType, opened: dissector.Capture) -> None:

@@ -18,6 +18,7 @@ def port_of(traffic: dissector.Live) -> int:
     return int(traffic.bootstrap.rpartition(":")[2])
 
 
+@pytest.mark.long
 def test_exchanges_come_as_they_happen() -> None:
     with broker() as port, dissector.proxy(f"127.0.0.1:{port}", listen=0, filter="correlation_id > 0") as traffic:
         talk(port_of(traffic), 3)
@@ -27,6 +28,7 @@ def test_exchanges_come_as_they_happen() -> None:
     assert all(each.latency_ns is not None for each in found)
 
 
+@pytest.mark.long
 def test_a_loop_of_asyncio_goes_on_meanwhile(tmp_path: Path) -> None:
     path = tmp_path / "kept.pcapng"
 
@@ -47,6 +49,7 @@ def test_a_loop_of_asyncio_goes_on_meanwhile(tmp_path: Path) -> None:
         assert [each.correlation_id for each in capture] == [0, 1]
 
 
+@pytest.mark.long
 def test_several_brokers_are_several_addresses() -> None:
     with (
         broker() as one,

@@ -51,6 +51,7 @@ def test_a_network_that_loses_nothing_gives_every_exchange(tmp_path: Path, mangl
     assert len(rows) == len(clean.exchanges)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("segment", "isn"),
     [

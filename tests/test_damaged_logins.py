@@ -195,6 +195,7 @@ def test_a_damaged_token_of_scram_is_no_name_of_plain(
     assert not holds(shown(tmp_path, [*turns_of(*handshake), *login]))
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_a_token_with_more_parts_than_a_frame_may_have_is_masked() -> None:
     parts = b"x=y\x01" * (limits.DEFAULT.tree_nodes + 1)
@@ -233,6 +234,7 @@ def summaries(capture: Capture) -> list[FindingSummary]:
     return [known[number] for number in numbers.tolist()]
 
 
+@pytest.mark.long
 @pytest.mark.slow
 @pytest.mark.usefixtures("in_steps")
 def test_findings_of_damaged_logins_are_the_same_in_columns_and_decoded(tmp_path: Path) -> None:

@@ -31,6 +31,7 @@ def test_what_workers_of_spark_are_forked_of_has_no_pandas_and_no_threads_of_del
     assert not modules & {"pandas", "deltalake", "duckdb"}
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_exchanges_and_records_need_no_data_frames_and_no_packets_of_others() -> None:
     path = PCAPS / "java.pcapng"
@@ -62,6 +63,7 @@ def test_show_imports_nothing_that_few_captures_need() -> None:
     }
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_a_filter_imports_regular_expressions_only_if_it_has_one() -> None:
     """And what clients push as metrics is decoded without a library of OpenTelemetry's."""
@@ -88,6 +90,7 @@ print(kept, file=sys.stderr)
     assert done.stderr.strip() == "['tables/index.json']"
 
 
+@pytest.mark.long
 @pytest.mark.slow
 @cases(
     ("name", "options"),

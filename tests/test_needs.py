@@ -37,6 +37,7 @@ def run(folder: Path, *, ci: str) -> tuple[int, str]:
     return done.returncode, done.stdout
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_in_ci_only_known_skips_pass(tmp_path: Path) -> None:
     code, output = run(tmp_path, ci="true")
@@ -46,6 +47,7 @@ def test_in_ci_only_known_skips_pass(tmp_path: Path) -> None:
     assert not skipped[2].startswith("  ")
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_elsewhere_each_skip_is_a_line(tmp_path: Path) -> None:
     code, output = run(tmp_path, ci="")

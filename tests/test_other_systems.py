@@ -65,12 +65,14 @@ def test_commands_print_the_same_without_what_only_linux_has(words: tuple[str, .
     assert (there.returncode, there.stdout) == (here.returncode, here.stdout.decode()), there.stderr
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_bytes_are_opened_without_files_in_memory() -> None:
     code = "import dissector; print(len(dissector.open(open(sys.argv[1], 'rb').read())))"
     assert ran(code, JAVA, before=WITHOUT).stdout == ran(code, JAVA).stdout
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_every_module_of_the_screen_and_of_live_capture_is_imported() -> None:
     code = (

@@ -42,6 +42,7 @@ def own(told: Tolds, name: str) -> Tolds:
     return Counter({each: count for each, count in told.items() if each.client.startswith(f"{address}:")})
 
 
+@pytest.mark.long
 @cases("name", CASES)
 def test_each_has_its_findings_and_no_other(told: Tolds, name: str) -> None:
     case, found = CASES[name], own(told, name)
@@ -95,6 +96,7 @@ def test_check_names_the_rules_that_are_broken(capture: str) -> None:
     assert broken == expected
 
 
+@pytest.mark.long
 async def test_the_screen_says_it(capture: str, told: Tolds) -> None:
     async with opened(capture, size=(240, 60)) as screen:
         exchanges = [screen.main.capture.exchange(row) for row in range(len(screen.main.capture))]

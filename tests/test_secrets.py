@@ -124,6 +124,7 @@ def test_no_part_of_a_secret_is_shown_of_changed_logins(tmp_path: Path) -> None:
 FACES = ("lines of json", "JSON", "tree", "bytes", "source", "transcript", "table", "export pytest", "screen")
 
 
+@pytest.mark.long
 def test_the_search_for_secrets_finds_what_is_shown(tmp_path: Path) -> None:
     path = tmp_path / "login.pcap"
     found: set[str] = set()

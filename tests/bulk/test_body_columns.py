@@ -120,6 +120,7 @@ def are_read(layout: MessageLayout, frames: list[bytes]) -> list[bool]:
     return (part.errors == 0).tolist()
 
 
+@pytest.mark.long
 @pytest.mark.slow
 @cases("known", apis(), ids=lambda known: known.name)
 def test_what_the_kernel_reads_is_not_masked_where_secrets_may_be(known: Api) -> None:

@@ -52,6 +52,7 @@ def damaged(frame: bytes, damage: Damage, number: int, *, is_request: bool) -> b
 damages = st.lists(st.tuples(st.integers(0, 1 << 16), st.integers(0, 255)), max_size=4)
 
 
+@pytest.mark.long
 @pytest.mark.slow
 @costly(15)
 @given(

@@ -60,6 +60,7 @@ def written(folder: Path, data: bytes, name: str = "any.name") -> Path:
     return path
 
 
+@pytest.mark.long
 @pytest.mark.slow
 @cases("name", FORMATS)
 def test_every_format_gives_the_same_exchanges(tmp_path: Path, name: str) -> None:

@@ -61,6 +61,7 @@ def endless(path: Path, piece: bytes) -> tuple[threading.Thread, list[int]]:
     return writer, sizes
 
 
+@pytest.mark.long
 @pytest.mark.slow
 @cases("name", [*PIECES, *BOMBS])
 def test_an_endless_stream_is_refused_by_its_first_bytes(

@@ -43,6 +43,7 @@ def made(path: Path, megabytes: int, *, start: int = 1_700_000_000, packed: bool
     return path, count
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("packed", some_of([False, True], False))
 def test_a_file_twice_as_large_takes_no_more_memory(tmp_path: Path, packed: bool) -> None:
     peaks = []

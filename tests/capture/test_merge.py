@@ -98,6 +98,7 @@ def test_files_of_a_ring_are_read_in_the_order_of_time_and_nothing_is_copied(tmp
     assert shown(*paths) == (clean(), [])
 
 
+@pytest.mark.long
 @pytest.mark.slow
 @pytest.mark.parametrize("name", some_of(["pcap", "gzip"], "gzip"))
 def test_a_ring_may_have_more_files_than_a_shell_allows(tmp_path: Path, name: str) -> None:

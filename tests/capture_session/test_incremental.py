@@ -104,6 +104,7 @@ def test_rows_are_those_of_the_whole(bundled: Path) -> None:
     assert carried(blocks, cuts, taking=True)[0] == whole, "rows that are taken when they are final"
 
 
+@pytest.mark.long
 @pytest.mark.slow
 @costly(3)
 @given(st.data())
@@ -148,6 +149,7 @@ def test_checkpoints_of_damaged_captures_change_no_row(path: Path, seed: int) ->
     assert [row[:2] for row in taken] == [row[:2] for row in whole], "what is inferred may differ, but no row is lost"
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_a_checkpoint_does_not_grow_with_what_was_read() -> None:
     """One connection without an end, many times as long as what is carried on."""

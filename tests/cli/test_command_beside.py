@@ -95,6 +95,7 @@ def test_reports_have_what_is_judged_and_a_command_that_fails_wins(tmp_path: Pat
     assert again.stdout.decode().splitlines()[0] in kept.stderr
 
 
+@pytest.mark.long
 @slow
 @needs_rights
 def test_live_captures_from_the_first_packet_and_packets_alone_are_kept_without_rows(tmp_path: Path) -> None:
@@ -195,6 +196,7 @@ def test_signals_of_kill_are_passed_on_once_and_the_second_request_ends_us() -> 
         assert stream(process.stdout).readline() == "read more\n"
 
 
+@pytest.mark.long
 @slow
 def test_what_is_typed_reaches_the_command_once() -> None:
     """At a terminal that controls the session, as a shell's does: it sends an interrupt to all."""
@@ -213,6 +215,7 @@ def test_what_is_typed_reaches_the_command_once() -> None:
     assert written.count(b"got SIGINT") == 1
 
 
+@pytest.mark.long
 @slow
 @cases("number", [signal.SIGINT, signal.SIGTERM])
 def test_a_command_that_ends_by_a_signal_has_its_number(number: signal.Signals) -> None:
@@ -307,6 +310,7 @@ def test_under_sudo_it_is_the_caller_s_and_may_still_call_sudo_itself(
     assert privileges.split() == ["NoNewPrivs:", "0"]
 
 
+@pytest.mark.long
 @pytest.mark.skipif(os.geteuid() != 0, reason="NOT TESTED under sudo: this user can't become another one")
 @needs_rights
 @slow

@@ -32,6 +32,7 @@ def test_a_rule_that_never_fires_is_an_error_if_that_is_asked_for() -> None:
         )  # fmt: skip
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_a_rule_that_fires_is_none(tmp_path: Path) -> None:
     rules = tmp_path / "faults.toml"

@@ -150,6 +150,7 @@ def test_export_takes_the_rows_that_fit(tmp_path: Path) -> None:
     assert kdissect("export", JAVA, "-Y", "api == FetchSnapshot", "-w", out).returncode == 1
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_without_a_filter_no_parser_is_imported() -> None:
     words = "import sys; from dissector.cli.show import show; from dissector.cli.formats import Format; "

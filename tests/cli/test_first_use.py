@@ -24,6 +24,7 @@ def in_shell(line: str) -> list[str]:
     return [sys.executable, "-c", TAKES_TERMINAL, "sh", "-c", line]
 
 
+@pytest.mark.long
 @pytest.mark.slow
 @pytest.mark.parametrize("words", some_of(["-", "open -"], "-"))
 def test_a_capture_from_a_pipe_is_shown_and_the_keys_come_from_the_terminal(tmp_path: Path, words: str) -> None:

@@ -45,6 +45,7 @@ def test_an_export_without_room_leaves_what_was_there(before: bytes | None, tmp_
     assert [path.read_bytes() for path in tmp_path.iterdir()] == ([] if before is None else [before])
 
 
+@pytest.mark.long
 def test_an_ingest_without_room_leaves_nothing_that_counts(tmp_path: Path) -> None:
     """The next run is right."""
     pytest.importorskip("deltalake", reason="NOT TESTED with tables: deltalake is not installed")

@@ -47,6 +47,7 @@ def test_usage_is_written_as_in_manuals() -> None:
     assert [page.usage for page in command_pages(PROGRAM) if "{" in page.usage] == []
 
 
+@pytest.mark.long
 @pytest.mark.slow
 @pytest.mark.parametrize("left_out", some_of(["tables", "nothing"], "tables"))
 def test_examples_work_when_pasted(left_out: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

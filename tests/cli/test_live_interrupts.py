@@ -54,6 +54,7 @@ def test_a_command_in_the_background_of_a_script_ends() -> None:
     assert "Traceback" not in done.stderr
 
 
+@pytest.mark.long
 def test_a_hang_up_that_is_ignored_ends_nothing() -> None:
     """As under nohup."""
 

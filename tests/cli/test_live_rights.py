@@ -93,6 +93,7 @@ def assert_is_no_more_than(process: int, uid: int, gid: int, groups: str) -> Non
         assert found["NoNewPrivs"] == "1"
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("environment", "uid", "gid"),
     [
@@ -134,6 +135,7 @@ def test_a_user_s_own_groups_are_there() -> None:
         ended(it)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("whose", some_of([0, CALLER], 0))
 def test_files_of_a_ring_are_made_to_the_end_also_where_only_root_may_make_them(whose: int) -> None:
     with tempfile.TemporaryDirectory() as folder, broker() as port:
@@ -157,6 +159,7 @@ def refusal(path: Path) -> str:
     return done.stderr.decode()
 
 
+@pytest.mark.long
 def test_root_touches_no_file_that_the_user_may_not_write(tmp_path: Path) -> None:
     others, link = tmp_path / "others.pcapng", tmp_path / "link.pcapng"
     others.write_bytes(b"keep this")
@@ -196,6 +199,7 @@ def test_processes_of_others_are_still_found(tmp_path: Path) -> None:
         ended(process)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("tool", ["dumpcap", "tcpdump"])
 def test_capture_programs_may_capture_and_nothing_else(tool: str, tmp_path: Path) -> None:
     needs(tool)

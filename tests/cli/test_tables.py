@@ -28,6 +28,7 @@ def test_a_folder_with_captures_and_any_url_are_tables(folder: str) -> None:
     assert not are_tables([JAVA, JAVA])
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_a_program_that_read_tables_ends_without_a_word(folder: str) -> None:
     """The other tests run commands in a fork, which does not end as a program does."""
@@ -46,6 +47,7 @@ def test_a_program_that_read_tables_and_showed_a_long_message_ends_without_a_wor
     assert (done.returncode, done.stderr) == (0, b"")
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_rows_that_the_screen_cannot_show_are_counted(folder: str, capsys: pytest.CaptureFixture[str]) -> None:
     from dissector.cli.table_captures import show_on_screen

@@ -71,6 +71,7 @@ async def ended(process: "subprocess.Popen[str]") -> None:
             await asyncio.sleep(0.05)
 
 
+@pytest.mark.long
 @pytest.mark.slow
 async def test_a_page_shows_the_capture_takes_keys_and_sizes_and_ends_with_its_process() -> None:
     async with served(JAVA, "--web", "-Y", "api == Produce") as (url, process), aiohttp.ClientSession() as session:
@@ -103,6 +104,7 @@ async def test_a_page_shows_the_capture_takes_keys_and_sizes_and_ends_with_its_p
         await ended(process)
 
 
+@pytest.mark.long
 @pytest.mark.slow
 async def test_a_page_that_is_closed_ends_its_process() -> None:
     async with served(JAVA, "--web") as (url, process), aiohttp.ClientSession() as session:
@@ -112,6 +114,7 @@ async def test_a_page_that_is_closed_ends_its_process() -> None:
         await ended(process)
 
 
+@pytest.mark.long
 @pytest.mark.slow
 async def test_without_the_token_nothing_is_served() -> None:
     async with served("open", JAVA, "--web", "0") as (url, process), aiohttp.ClientSession() as session:
@@ -128,6 +131,7 @@ async def test_without_the_token_nothing_is_served() -> None:
         assert children(process.pid) == []
 
 
+@pytest.mark.long
 @pytest.mark.slow
 async def test_another_address_is_warned_of() -> None:
     environment = os.environ | {"PYTHONPATH": str(Path(__file__).parents[2])}

@@ -93,6 +93,7 @@ def test_a_connection_closes_only_where_the_conversation_closes_it(tmp_path: Pat
     assert ("closed" in exchange.findings[0].message) == closed
 
 
+@pytest.mark.long
 @pytest.mark.slow
 @pytest.mark.parametrize("ends", [(CLIENT, SERVER), SIX])
 def test_wireshark_has_nothing_to_object_to(tmp_path: Path, ends: tuple[End, End]) -> None:

@@ -102,6 +102,7 @@ def run(step: str, folder: Path, environment: dict[str, str]) -> int:
     return done.returncode
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_the_step_of_github_says_what_failed(folder: tuple[Path, dict[str, str]]) -> None:
     place, environment = folder
@@ -120,6 +121,7 @@ def test_the_step_of_github_says_what_failed(folder: tuple[Path, dict[str, str]]
     assert result["locations"][0]["physicalLocation"]["artifactLocation"]["uri"] == "orders.toml"
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_the_step_of_gitlab_fails_with_the_tests(folder: tuple[Path, dict[str, str]]) -> None:
     place, environment = folder

@@ -39,6 +39,7 @@ def test_commands_print_what_stands_behind_them(document: Path, folder: Path) ->
         assert run(each.command, folder) == each.output, f"{each.command}: to write outputs again: make docs-outputs"
 
 
+@pytest.mark.long
 @pytest.mark.slow
 @cases("document", DOCUMENTS, ids=lambda path: path.stem)
 def test_commands_without_output_have_options_that_exist(document: Path) -> None:

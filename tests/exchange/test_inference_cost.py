@@ -47,6 +47,7 @@ def test_many_orphans_of_a_connection_try_few_layouts(
     assert len(scored) < 40 * 600
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_later_orphans_are_inferred_as_among_all_layouts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with Capture([str(PCAPS / "librdkafka-pipelined.pcapng")]) as capture:

@@ -39,6 +39,7 @@ def test_behind_the_entries_of_files() -> None:
     assert {"batch", "exchange"} <= set(kinds)
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_of_gaps_and_responses_alone(tmp_path: Path) -> None:
     kinds: set[str] = set()

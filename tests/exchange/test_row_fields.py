@@ -107,6 +107,7 @@ def in_json(value: dict[str, Any], field: RowField) -> object:
     return NOT_IN_JSON
 
 
+@pytest.mark.long
 @pytest.mark.slow
 @cases("capture", CAPTURES)
 @cases("name", NAMES)

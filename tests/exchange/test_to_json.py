@@ -56,6 +56,7 @@ def test_an_envelope_in_an_envelope_is_not_opened(tmp_path: Path) -> None:
     assert "request_data_decoded" not in line_of(tmp_path, api_key=ApiKey.ENVELOPE, version=0, body=outer)
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_all_sections_of_a_frame_share_what_they_may_become(tmp_path: Path) -> None:
     codec = 1

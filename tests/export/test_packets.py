@@ -54,6 +54,7 @@ def test_an_export_of_all_rows_reads_the_same(bundled: Path, tmp_path: Path) -> 
     assert [{**line, "connection": 0} for line in now] == [{**line, "connection": 0} for line in was]
 
 
+@pytest.mark.long
 def test_an_export_of_some_rows_has_them_unchanged(tmp_path: Path) -> None:
     chance = random.Random(5)
     for path in CAPTURES[::4]:

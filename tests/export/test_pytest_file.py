@@ -32,6 +32,7 @@ def run(*paths: Path) -> subprocess.CompletedProcess[str]:
     )
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_exported_files_pass(tmp_path: Path) -> None:
     files = []

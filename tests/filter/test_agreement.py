@@ -212,6 +212,7 @@ ODD = (
 )  # fmt: skip
 
 
+@pytest.mark.long
 @pytest.mark.slow
 @cases("text", ODD)
 def test_rows_that_the_index_cannot_decide_are_decoded(tmp_path: Path, text: str) -> None:

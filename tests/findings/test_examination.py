@@ -90,6 +90,7 @@ def test_it_goes_on_where_it_stopped(tmp_path: Path, monkeypatch: pytest.MonkeyP
         assert [code for _, finding in capture.findings.cross_message() if (code := finding.code)] == ["tiny-batches"]
 
 
+@pytest.mark.long
 @pytest.mark.slow
 @cases("recorded", QUICK, ids=lambda path: path.stem)
 def test_concurrent_threads_find_what_one_finds(recorded: Path, monkeypatch: pytest.MonkeyPatch) -> None:

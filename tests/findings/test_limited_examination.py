@@ -43,6 +43,7 @@ def check(paths: Sequence[Path], subsets: int) -> None:
             assert findings(capture, rows) == [each for each in whole if each[0] in set(rows)], rows
 
 
+@pytest.mark.long
 @pytest.mark.slow
 @cases("recorded", RECORDED, ids=lambda path: path.stem)
 def test_of_recordings(recorded: Path) -> None:

@@ -127,6 +127,7 @@ def test_rows_of_tables_with_findings_are_made_by_columns(
     )  # fmt: skip
 
 
+@pytest.mark.long
 @pytest.mark.slow
 @pytest.mark.parametrize("name", some_of(["made", "producer", "consumers"], "made"))
 def test_all_faces_agree(paths: dict[str, Path], name: str, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -188,6 +188,7 @@ def positions(capture: Capture, rows: Int64) -> list[tuple[int, int]]:
     return list(zip(packets_of_rows.tolist(), starts.tolist(), strict=True))
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_pieces_of_a_capture_have_the_findings_of_the_whole(made: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     use(monkeypatch, AllAcks, RoundWatermark)

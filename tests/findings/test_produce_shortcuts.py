@@ -108,6 +108,7 @@ def decoded_batches(capture: Capture) -> tuple[list[int], list[tuple[Any, ...]]]
     return unread, batches
 
 
+@pytest.mark.long
 @given(st.lists(requests(), min_size=1, max_size=4))
 def test_batches_are_those_of_decoded_requests(frames: list[bytes]) -> None:
     with TemporaryDirectory() as folder:

@@ -100,6 +100,7 @@ def gaps(found: list[bytes]) -> int:
     return sum(b'"kind":"gap"' in line for line in found)
 
 
+@pytest.mark.long
 @cases(("later", "lost"), [(65, 0), (300, 0), (WAIT, 0), (WAIT + 60, 1), (900, 1)])
 def test_the_wait_has_two_sides(tmp_path: Path, later: int, lost: int) -> None:
     """The acknowledgement is a packet or two behind the place of the bytes."""
@@ -144,6 +145,7 @@ def test_a_hole_of_one_direction_makes_no_other_wait() -> None:
     assert after[-1] == sum(sent) + server
 
 
+@pytest.mark.long
 @cases("time_ns", [0, PACKET_NS])
 def test_holes_that_never_fill_hold_no_more_than_the_packets_of_the_wait(time_ns: int) -> None:
     """Thousands of connections whose clients leave bytes out; of some captures the clock does not move."""

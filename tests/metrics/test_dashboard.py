@@ -35,6 +35,7 @@ def known() -> dict[str, set[str]]:
     return labels
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("expression", EXPRESSIONS)
 def test_an_expression_names_a_metric_and_labels_that_there_are(expression: str, known: dict[str, set[str]]) -> None:
     metric, labels = asked(expression)

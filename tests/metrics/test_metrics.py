@@ -128,6 +128,7 @@ def of_clients(samples: Samples) -> set[str]:
     return {dict(having)["client_id"] for name, having in samples if name == "kdissect_client_errors_total"}
 
 
+@pytest.mark.long
 def test_memory_stays_bounded_for_many_labels(tmp_path: Path) -> None:
     """Twice the label sets make no more series, and none is longer than a topic's name."""
     sizes = []
@@ -200,6 +201,7 @@ def test_a_look_counts_a_step_at_most() -> None:
         assert max(counts) <= STEP
 
 
+@pytest.mark.long
 def test_a_running_proxy_is_scraped(tmp_path: Path) -> None:
     """As users run it: rows go to a file, and the metrics are of all of them, whatever `-Y` prints."""
     command = [sys.executable, "-m", "dissector", "proxy", "--listen", "0", "--metrics", "0", "-Y", "api == Fetch"]

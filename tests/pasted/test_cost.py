@@ -30,6 +30,7 @@ def calls(text: str) -> int:
     return count_calls(lambda: read_bytes(text.encode()))
 
 
+@pytest.mark.long
 @pytest.mark.slow
 @cases("text", [pieces_of_a_message_behind_others, messages_with_a_hole_each])
 def test_four_times_the_text_takes_four_times_the_calls(text: Callable[[int], str]) -> None:

@@ -26,6 +26,7 @@ LOGIN: Final = encode_request(
 IP: Final = bytes.fromhex("4500005d12344000400600007f0000017f0000019c472384000003e8000007d05018020000000000")
 
 
+@pytest.mark.long
 @pytest.mark.slow
 @cases("form", sorted(FORMS))
 def test_each_form_is_one_exchange_in_python(form: str) -> None:

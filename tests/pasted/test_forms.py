@@ -116,6 +116,7 @@ BOTH = "{}\n\n{}\n", "Request:\n{}\n\nResponse:\n{}\n", "-->\n{}\n<--\n{}\n"
 """Two messages, and what tells them apart."""
 
 
+@pytest.mark.long
 @cases("form", sorted({*FORMS, *MORE_FORMS}))
 def test_two_messages_lone_ones_and_cut_ones_have_their_sides(form: str) -> None:
     """Two of these for each form: other forms have the others."""

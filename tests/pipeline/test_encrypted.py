@@ -118,6 +118,7 @@ def test_what_was_ingested_before_its_secrets_came_is_replaced_with_them(tmp_pat
         replace(str(out), [bare.stem])
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_a_capture_is_ingested_again_once_there_is_a_key_log(tmp_path: Path) -> None:
     path = next(each for each in ENCRYPTED if each.stem == "java-1.3")

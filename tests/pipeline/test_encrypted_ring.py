@@ -17,6 +17,7 @@ from tests.pipeline.test_ring_follower import taken
 pytestmark = pytest.mark.slow
 
 
+@pytest.mark.long
 def test_a_followed_ring_is_decrypted_and_keeps_no_secret(tmp_path: Path) -> None:
     bare, log, lines = parted(JAVA, tmp_path)
     ring, out = tmp_path / "ring", tmp_path / "tables"
@@ -37,6 +38,7 @@ def test_a_followed_ring_is_decrypted_and_keeps_no_secret(tmp_path: Path) -> Non
     assert not found(secrets_of(lines), [*left, *files_of(out)])
 
 
+@pytest.mark.long
 def test_a_follower_says_once_what_decrypts_with_secrets_that_come_late(tmp_path: Path) -> None:
     bare, log, _ = parted(JAVA, tmp_path)
     ring, out, reports = tmp_path / "ring", tmp_path / "tables", list[MicroBatchReport]()

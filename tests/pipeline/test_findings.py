@@ -73,6 +73,7 @@ def happening(talk: Talk, now: float, chance: random.Random, sequences: Counter[
             talk.ask(now, "ApiVersions", version, {}, offer)
 
 
+@pytest.mark.long
 @pytest.mark.slow
 @costly(1)
 @given(chance=seeds, step=st.integers(1, 300), how=dealt)

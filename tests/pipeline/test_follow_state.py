@@ -212,6 +212,7 @@ def test_equal_names_of_nodes_are_one_object(tmp_path: Path) -> None:
     assert len({id(each) for each in kinds}) == 1
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_a_changed_file_with_a_right_digest_is_read_or_refused(tmp_path: Path) -> None:
     """Arrow has several kinds of errors for files that are none of its own."""

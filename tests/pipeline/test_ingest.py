@@ -73,6 +73,7 @@ def read(folder: Path) -> Tables:
     return defaultdict(list, rows_that_count(folder))
 
 
+@pytest.mark.long
 def test_many_files_at_once_are_what_show_prints(made: Made) -> None:
     expected, found = shown(made.files), shown_by_tables(read(made.folder))
     assert expected.total() > 500
@@ -81,6 +82,7 @@ def test_many_files_at_once_are_what_show_prints(made: Made) -> None:
     assert not made.outcome.problems
 
 
+@pytest.mark.long
 def test_every_row_of_every_table_comes_back_from_parquet(made: Made) -> None:
     """As parts make it one after the other."""
     there, expected = read(made.folder), tables(made.files, parts=3)
@@ -120,6 +122,7 @@ def test_a_row_of_captures_says_what_the_file_is(made: Made) -> None:
     assert {row["bytes"] for row in rows.values()} == {file.stat().st_size for file in made.files}
 
 
+@pytest.mark.long
 def test_the_same_under_other_names_and_in_another_order_is_known(made: Made, tmp_path: Path) -> None:
     before = contents(made.folder)
     copies = [tmp_path / f"{number}.copy" for number in range(len(RECORDED))]

@@ -88,6 +88,7 @@ def test_everything_is_printed_as_show_prints_it(made: Made, form: Format) -> No
     assert found.splitlines() == shown([*made.logs, *made.captures], form).splitlines()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "text",
     some_of(

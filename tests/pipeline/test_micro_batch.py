@@ -219,6 +219,7 @@ def origins_of(plans: list[FileScan]) -> FileOrigins:
     return FileOrigins(ranges, [])
 
 
+@pytest.mark.long
 @pytest.mark.slow
 @pytest.mark.parametrize("name", some_of(["java-1.3", "java-1.2-resumed"], "java-1.2-resumed"))
 def test_an_encrypted_capture_in_pieces_is_decrypted_and_its_carry_overs_have_no_secret(
@@ -240,6 +241,7 @@ def test_an_encrypted_capture_in_pieces_is_decrypted_and_its_carry_overs_have_no
     assert not [secret for secret in secrets if any(secret in each for each in carried)]
 
 
+@pytest.mark.long
 @pytest.mark.slow
 @some_bundled
 def test_rows_are_those_of_all_files_at_once(bundled: Path, tmp_path: Path) -> None:
@@ -267,6 +269,7 @@ def test_files_may_end_anywhere(tmp_path: Path, data: st.DataObject, path: Path)
     assert one_by_one(plans, origins, tmp_path / "left") == at_once(plans, origins)
 
 
+@pytest.mark.long
 @pytest.mark.slow
 @costly(1)
 @given(data=st.data(), chance=seeds)
@@ -279,6 +282,7 @@ def test_every_finding_is_made_wherever_files_end(tmp_path: Path, data: st.DataO
     assert one_by_one(plans, origins, tmp_path / "left", learned(dealt(plans, 0))) == at_once(plans, origins)
 
 
+@pytest.mark.long
 @pytest.mark.slow
 @costly(1)
 @given(data=st.data(), path=st.sampled_from(CAPTURES), chance=seeds)
@@ -292,6 +296,7 @@ def test_rows_over_a_bad_network_do_not_depend_on_where_files_end(
     assert one_by_one(plans, origins, tmp_path / "left", learned(dealt(plans, 0))) == at_once(plans, origins)
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_a_sasl_token_waits_for_the_response_that_a_lost_packet_holds_back(tmp_path: Path) -> None:
     """The mechanism is known with the response to SaslHandshake. That is behind a hole, and the file ends there."""

@@ -46,6 +46,7 @@ def test_nothing_is_pending_where_each_request_has_a_response(tmp_path: Path) ->
     assert waits_from(tmp_path, talk) == NEVER
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_a_request_that_may_get_a_response_is_pending(tmp_path: Path) -> None:
     other = Talk(2)

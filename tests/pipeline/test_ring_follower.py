@@ -61,6 +61,7 @@ def followed(ring: Path, tables: Path, idle: float | None = 0.5) -> list[MicroBa
     return reports
 
 
+@pytest.mark.long
 def test_tables_are_those_of_one_run_over_the_files(tmp_path: Path) -> None:
     ring = ring_of(tmp_path / "ring", 4)
     reports = followed(ring, tmp_path / "followed")
@@ -113,6 +114,7 @@ def troubled(folder: Path) -> Path:
     return Path(written(folder, usual, stormy, late))
 
 
+@pytest.mark.long
 def test_what_is_found_later_of_rows_in_the_tables_stands_there(tmp_path: Path) -> None:
     """New findings of rows that came before, and new words of findings that did."""
     ring = ring_of(tmp_path / "ring", 3, troubled(tmp_path))
@@ -124,6 +126,7 @@ def test_what_is_found_later_of_rows_in_the_tables_stands_there(tmp_path: Path) 
     assert {"slow", "error-storm"} <= set(codes(whole))
 
 
+@pytest.mark.long
 def test_a_micro_batch_that_was_broken_off_is_there_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Before any commit, after those of some tables, after that of `captures`; others run, and late files come, in
     between."""
@@ -170,6 +173,7 @@ def test_a_micro_batch_that_was_broken_off_is_there_once(tmp_path: Path, monkeyp
     assert rows(tables) == rows(tmp_path / "batch")
 
 
+@pytest.mark.long
 def test_a_false_carry_over_ends_a_micro_batch_in_one_line_and_nothing_of_it_counts(tmp_path: Path) -> None:
     """It is well-formed, but a number is where rows should be: a task meets it. With the right one all goes on."""
     ring, tables = ring_of(tmp_path / "ring", 2), tmp_path / "followed"
@@ -199,6 +203,7 @@ def follower_of(tables: Path) -> Follower:
     return Follower(str(tables), WriteOptions(), lambda report: None, parts=1)
 
 
+@pytest.mark.long
 def test_late_and_overwritten_files_are_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The first file comes after the others, and one that was read has grown."""
     monkeypatch.setattr(ring_follower, "LATE_NS", 0)

@@ -24,6 +24,7 @@ with dissector.open(sys.argv[2]) as capture:
 """
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_a_capture_is_read_by_what_was_sent() -> None:
     with packed() as path:

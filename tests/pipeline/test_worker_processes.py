@@ -76,6 +76,7 @@ def no_room(*_: object) -> Iterator[DataFile]:
 work = worker_processes._work
 
 
+@pytest.mark.long
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("process", "error"), [(dies, WorkerDiedError), pytest.param(fails, OSError, marks=pytest.mark.exhaustive)]

@@ -93,6 +93,7 @@ def check(masking: BulkMasking, layout: MessageLayout, frames: list[bytes]) -> i
     return len(at)
 
 
+@pytest.mark.long
 @pytest.mark.slow
 @cases("layout", LAYOUTS, ids=lambda layout: f"{layout.body}-{layout.body_version}")
 def test_messages_are_masked_as_one_at_a_time(layout: MessageLayout) -> None:

@@ -103,6 +103,7 @@ def test_headers_of_many_records_have_one_budget() -> None:
     assert found.errors == 3
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_values_grow_with_the_size_on_the_wire() -> None:
     frame = produce(*(with_value(15 * MEGABYTE, ZSTD) for _ in range(16)))

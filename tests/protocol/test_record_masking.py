@@ -159,6 +159,7 @@ def _records() -> Any:
 LOGS = sorted((PCAPS / "segments" / "__cluster_metadata-0").glob("*.log"))
 
 
+@pytest.mark.long
 @pytest.mark.slow
 @pytest.mark.parametrize("path", LOGS, ids=lambda path: path.name)
 def test_a_piece_of_the_metadata_log_is_masked_like_the_whole(path: Path, tmp_path: Path) -> None:

@@ -136,6 +136,7 @@ def test_what_nobody_sets_is_written_with_apaches_defaults(release: str) -> None
         assert write_value(first.layout, {}) == first.data, first.where
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("release", RELEASES)
 def test_every_request_and_response_reads_as_a_frame_with_apaches_header_version(release: str) -> None:
     headers: dict[str, dict[int, Vector]] = defaultdict(dict)

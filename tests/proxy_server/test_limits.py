@@ -12,6 +12,7 @@ import time
 from pathlib import Path
 
 import numpy as np
+import pytest
 
 from dissector.capture_session import Capture
 from tests.frames import request, response
@@ -147,6 +148,7 @@ def test_a_proxy_that_is_killed_closes_its_clients_and_leaves_a_whole_file(tmp_p
             assert capture.index.is_complete(np.arange(50)).all()
 
 
+@pytest.mark.long
 def test_it_ends_with_the_command_that_started_it(tmp_path: Path) -> None:
     kept = tmp_path / "kept.pcapng"
     with serving(echoing) as address:

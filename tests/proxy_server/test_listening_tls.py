@@ -310,6 +310,7 @@ def test_the_command_shows_what_to_trust(home: Path) -> None:
     assert run("ca").stdout == done.stdout
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_java_reads_what_is_to_be_trusted(home: Path) -> None:
     needs("keytool")

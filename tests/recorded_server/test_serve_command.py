@@ -18,6 +18,7 @@ from tests.traffic import Turn, capture_of, conversation, request, response
 pytestmark = pytest.mark.slow
 
 
+@pytest.mark.long
 def test_librdkafka_consumes_what_a_java_client_did() -> None:
     confluent_kafka = pytest.importorskip("confluent_kafka", reason="NOT TESTED: librdkafka can't be imported")
     with serve_command(PCAPS / "java.pcapng", "--text", "--no-wait") as server:

@@ -40,6 +40,7 @@ def test_the_pages_are_those_of_the_recordings() -> None:
     assert HTML.read_text(encoding="utf-8") == html(page)
 
 
+@pytest.mark.long
 def test_every_cell_that_says_something_names_its_exchange(quick: Page) -> None:
     [client] = (client for client in CLIENTS if client.name == QUICK)
     unproved = {"none", NOTHING, "", "does not ask", "never", "not recorded", *client.cannot.values()}

@@ -34,6 +34,7 @@ def batches_in(value: Any) -> Iterator[dict[str, Any]]:
             yield from batches_in(each)
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_batches_are_those_that_show_prints(folder: str) -> None:
     polars = pytest.importorskip("polars", reason="NOT TESTED with polars: it is not installed")

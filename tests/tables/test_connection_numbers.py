@@ -25,6 +25,7 @@ def shown(*words: str) -> list[bytes]:
     return done.stdout.splitlines()
 
 
+@pytest.mark.long
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("parts", "form"),

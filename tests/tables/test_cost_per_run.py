@@ -49,6 +49,7 @@ def commits_after_checkpoint(table: Path) -> int:
     return sum(int(each.stem) > first for each in log.glob("*.json"))
 
 
+@pytest.mark.long
 def test_files_and_commits_that_a_run_reads_are_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(delta_log, "MOST_SMALL", FEW)
     create_tables(str(tmp_path))

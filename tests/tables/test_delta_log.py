@@ -178,6 +178,7 @@ for number in range(4):
 """
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_processes_that_write_at_the_same_time_lose_and_double_nothing(folder: Path) -> None:
     others = [subprocess.Popen([sys.executable, "-c", PROCESS, str(folder), str(n)], cwd=ROOT) for n in range(2)]
@@ -217,6 +218,7 @@ def test_a_snapshot_has_the_facts_of_each_of_its_captures(folder: Path, monkeypa
     assert looks.count("captures") == 2
 
 
+@pytest.mark.long
 @pytest.mark.slow
 @cases("path", ["../captures/_delta_log/x", "/etc/passwd", "a/../../b", "file:///etc/passwd", "s3://bucket/x", ".."])
 def test_a_log_that_names_files_elsewhere_is_refused(tmp_path: Path, path: str) -> None:

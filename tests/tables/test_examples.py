@@ -44,6 +44,7 @@ def test_the_examples_ask_every_question(example: ModuleType) -> None:
         assert asked.plot in question.sql
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_answers_are_those_of_the_captures(example: ModuleType, folder: str) -> None:
     requests, records = Counter[str](), Counter[str]()
@@ -86,6 +87,7 @@ def test_the_page_has_all_answers_and_escapes_what_clients_sent(example: ModuleT
     assert "<script>" not in "".join(dashboard.section(question, [hostile]))
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_the_code_of_the_notebook_runs(example: ModuleType, folder: str, monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("matplotlib", reason="NOT TESTED with matplotlib: it is not installed")

@@ -41,6 +41,7 @@ def of_fields(statistics: Statistics) -> dict[str, object]:
     }
 
 
+@pytest.mark.long
 @pytest.mark.slow
 @pytest.mark.parametrize("text", some_of([None, "api == Fetch", 'topic contains "o" && latency < 100ms'], None))
 def test_every_line_is_that_of_the_captures(tables: "Tables", text: str | None) -> None:

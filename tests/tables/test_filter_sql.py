@@ -44,6 +44,7 @@ NARROWED = (
 )  # fmt: skip
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_every_filter_finds_the_rows_that_it_finds_on_the_captures(tables: "Tables") -> None:
     from dissector.tables.filter_sql import push_down
@@ -72,6 +73,7 @@ def test_every_filter_finds_the_rows_that_it_finds_on_the_captures(tables: "Tabl
             assert wanted == let_through or not narrow[at].is_exact, text
 
 
+@pytest.mark.long
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "text",

@@ -84,6 +84,7 @@ def test_the_command_says_where_each_table_is(folder: Path) -> None:
     assert_equal(folder, SOME)
 
 
+@pytest.mark.long
 def test_rows_are_those_of_delta_after_each_change(folder: Path) -> None:
     write(folder)
     assert_equal(folder)
@@ -102,6 +103,7 @@ def test_rows_are_those_of_delta_after_each_change(folder: Path) -> None:
     assert len(table_of(folder, "exchanges").metadata.snapshots) == 1
 
 
+@pytest.mark.long
 def test_what_has_not_changed_is_not_written_again(folder: Path) -> None:
     write(folder)
     before = table_of(folder, "exchanges").metadata
@@ -109,6 +111,7 @@ def test_what_has_not_changed_is_not_written_again(folder: Path) -> None:
     assert table_of(folder, "exchanges").metadata == before
 
 
+@pytest.mark.long
 def test_columns_of_users_are_there(folder: Path) -> None:
     write(folder)
     DeltaTable(folder / "exchanges").alter.add_columns([pa_field("site")])
@@ -125,6 +128,7 @@ def pa_field(name: str) -> object:
     return field
 
 
+@pytest.mark.long
 def test_tables_that_were_moved_get_metadata_of_their_own(folder: Path, tmp_path: Path) -> None:
     write(folder)
     moved = Path(shutil.move(folder, tmp_path / "moved"))
@@ -133,6 +137,7 @@ def test_tables_that_were_moved_get_metadata_of_their_own(folder: Path, tmp_path
     assert not folder.exists()
 
 
+@pytest.mark.long
 def test_a_catalog_knows_the_tables(folder: Path) -> None:
     for files, names in (([SLOW], BY_NAME), ([], SOME)):
         assert with_catalog(folder, "--namespace", "wire").returncode == 0
@@ -144,6 +149,7 @@ def test_a_catalog_knows_the_tables(folder: Path) -> None:
             ingest_here(files, str(folder), WriteOptions())
 
 
+@pytest.mark.long
 def test_upkeep_brings_a_catalog_up_to_date_before_it_removes_files(folder: Path) -> None:
     """Without its catalog, a reader of that would look for files that are gone."""
     assert with_catalog(folder, "--namespace", "wire").returncode == 0
@@ -165,6 +171,7 @@ def test_upkeep_with_a_catalog_that_is_none_removes_nothing(folder: Path) -> Non
     assert files <= set(folder.rglob("*.parquet"))
 
 
+@pytest.mark.long
 def test_a_table_of_others_in_the_catalog_is_left_alone(folder: Path) -> None:
     catalog, place = catalog_of(folder), f"file://{folder.parent}/theirs"
     catalog.create_namespace("kafka")

@@ -65,6 +65,7 @@ def live(folder: Path) -> set[tuple[str, int]]:
     return {(row["capture"], row["epoch"]) for row in seen(folder).captures}
 
 
+@pytest.mark.long
 def test_what_is_forgotten_was_never_there(tmp_path: Path) -> None:
     ingested(tmp_path / "all", JAVA, SLOW)
     ingested(tmp_path / "all", RDKAFKA)

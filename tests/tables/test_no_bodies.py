@@ -27,6 +27,7 @@ def folders(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, str]:
     return str(made / "True"), str(made / "False")
 
 
+@pytest.mark.long
 def test_all_other_tables_are_the_same(folders: tuple[str, str]) -> None:
     with_bodies, without = (rows_that_count(folder) for folder in folders)
     for name, rows in without.items():
@@ -80,6 +81,7 @@ def test_a_comparison_names_the_capture_that_lacks_them(folders: tuple[str, str]
     )
 
 
+@pytest.mark.long
 def test_upkeep_keeps_them_without_bodies_and_finds_nothing_missing(tmp_path: Path) -> None:
     folder = str(tmp_path)
     assert kdissect("ingest", FILES[0], "--out", folder, "--no-bodies").returncode == 0

@@ -84,6 +84,7 @@ def test_tables_in_a_bucket_equal_those_of_this_machine(bucket: str) -> None:
     assert ingest_here(FILES, out, WriteOptions()).already_ingested == FILES
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", some_of([EVERY_ODD_NAME, *ODD_NAMES], EVERY_ODD_NAME))
 def test_names_have_no_escapes(bucket: str, name: str) -> None:
     out = f"s3://{bucket}/{name}/tables {name}"
@@ -312,6 +313,7 @@ def test_what_is_not_allowed_is_one_line(bucket: str, server: ObjectStore) -> No
     assert b"access" in done.stderr.lower()
 
 
+@pytest.mark.long
 @pytest.mark.usefixtures("bucket")
 def test_a_store_that_loses_commits_is_refused_in_one_line(server: ObjectStore) -> None:
     out = f"s3://{server.new_bucket(ignores_conditions=True)}/tables"

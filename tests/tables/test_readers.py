@@ -171,6 +171,7 @@ def test_spark_without_jars_gives_the_same_answers(folder: str, answers: list[An
     assert_same([spark.sql(sql).toArrow().to_pylist() for sql in QUESTIONS], answers)
 
 
+@pytest.mark.long
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "name",

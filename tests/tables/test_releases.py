@@ -109,6 +109,7 @@ def _without_numbers(rows: list[bytes]) -> list[bytes]:
     return [row.split(b"\t", 2)[2] for row in rows]
 
 
+@pytest.mark.long
 def test_all_rows_of_an_earlier_version_are_read(release: str, opened: Open, tmp_path: Path) -> None:
     earlier = opened(release)
     found = {text: printed(earlier, text) for text in (None, "api == Metadata", "wait > 0s", "error", "finding")}
@@ -128,6 +129,7 @@ def test_each_command_reads_them(release: str) -> None:
         assert (done.returncode, done.stdout != b"") == (0, True), (command, done.stderr)
 
 
+@pytest.mark.long
 @just_the_oldest
 def test_an_ingest_adds_columns_and_rows_and_leaves_rows_that_are_there(release: str, opened: Open) -> None:
     before = printed(opened(release))

@@ -155,6 +155,7 @@ def test_what_has_more_than_the_other_is_not_spare(
     assert not each.is_enough
 
 
+@pytest.mark.long
 def test_what_was_cut_from_packets_is_not_spare_if_the_other_lacks_it(tmp_path: Path) -> None:
     whole = list(enumerate(conversation(exchanges(12, size=200))))
     folder = tmp_path / "tables"
@@ -173,6 +174,7 @@ def test_of_two_with_the_same_the_later_one_is_spare(tmp_path: Path) -> None:
     assert ([Path(row["path"]).name for row in each.spare], each.is_enough) == (["again.pcap"], True)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("first", "second", "later_us"),
     some_of(

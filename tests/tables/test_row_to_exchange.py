@@ -55,6 +55,7 @@ def test_rows_read_as_the_exchanges_that_they_were(bundled: Path) -> None:
         assert row_line(again.row, 0) == row_line(original.row, 0)
 
 
+@pytest.mark.long
 @pytest.mark.slow
 @cases("path", LOGS + READ_INDEXES, ids=lambda path: f"{path.parent.name}{path.suffix}")
 @cases("frames", [False, True])

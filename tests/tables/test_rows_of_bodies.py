@@ -60,6 +60,7 @@ def bodies(exchanges: list[Object], api: str, side: str) -> Iterator[Object]:
     return (each[side]["body"] for each in exchanges if each["api"] == api and each[side] and each[side]["body"])
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_every_partition_of_a_request_has_a_row(exchanges: list[Object], tables: dict[str, list[Object]]) -> None:
     """Both sides name the same partitions of a Produce or ListOffsets; a fetch session may leave out either."""

@@ -61,6 +61,7 @@ def dies_behind(number: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(DeltaTable, "create_write_transaction", counted)
 
 
+@pytest.mark.long
 @pytest.mark.slow
 @pytest.mark.parametrize("step", some_of([1, 4], 4))
 def test_an_ingest_that_dies_behind_any_commit_leaves_what_was_there(

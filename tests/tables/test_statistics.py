@@ -82,6 +82,7 @@ def written(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+@pytest.mark.long
 @pytest.mark.slow
 @pytest.mark.parametrize("reader", some_of([by_dataset, by_polars, by_datafusion], by_polars))
 @pytest.mark.parametrize(

@@ -63,6 +63,7 @@ def test_a_capture_s_side_does_what_the_capture_does(tables: "Tables", name: str
     assert len(columns.rows) > 10
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_sides_of_a_comparison_are_distinguished_by_their_folders(tables: "Tables", folder: str) -> None:
     assert side_of_tables(f"{folder}:java") == (folder, "java")

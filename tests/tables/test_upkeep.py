@@ -112,6 +112,7 @@ def test_files_stay_while_an_ingest_is_at_work(folder: Path) -> None:
     assert not uncommitted.exists()
 
 
+@pytest.mark.long
 def test_readers_of_iceberg_have_their_files_afterwards(folder: Path) -> None:
     pytest.importorskip("pyiceberg", reason="NOT TESTED with pyiceberg: it is not installed")
     from tests.tables.test_iceberg import SOME, assert_equal, write

@@ -80,6 +80,7 @@ SCAN = "CREATE MACRO delta_scan(place) AS TABLE SELECT * FROM read_parquet(place
 """In place of DuckDB's extension, which is not in its package: right for tables of which nothing was removed."""
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_views_by_the_log_have_what_is_ingested_afterwards(tmp_path: Path) -> None:
     folder = copy_tables(tmp_path / "it's", str(PCAPS / "java.pcapng"))

@@ -69,6 +69,7 @@ def expected() -> list[object]:
     return seen
 
 
+@pytest.mark.long
 @pytest.mark.slow
 @cases("name", WAYS)
 def test_every_link_type_and_tunnel_gives_the_same_exchanges(tmp_path: Path, name: str) -> None:

@@ -36,6 +36,7 @@ def test_parts_are_of_a_size() -> None:
     assert max(sizes) < 1_400
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_every_process_partitions_in_the_same_way() -> None:
     code = "from tests.transport.test_partitions import marks; print(marks([((bytes(16), 1), (bytes(16), 2))])[0])"

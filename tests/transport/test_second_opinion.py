@@ -52,6 +52,7 @@ def by_us(path: Path) -> list[Segment]:
     return found
 
 
+@pytest.mark.long
 @pytest.mark.slow
 @cases("path", RECORDED + ENCRYPTED, ids=lambda path: path.stem)
 def test_segments_are_those_that_dpkt_reads(path: Path) -> None:

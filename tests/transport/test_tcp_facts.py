@@ -99,6 +99,7 @@ def crowded(chance: random.Random, port: int, scales: tuple[int, int], *, syns: 
     return packets
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_full_and_zero_windows_are_those_of_tshark(tmp_path: Path) -> None:
     needs("tshark")

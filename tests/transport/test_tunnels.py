@@ -58,6 +58,7 @@ def test_ipv6_goes_through_every_link_type_and_tunnel(name: str) -> None:
     assert not reading.transport.ignored
 
 
+@pytest.mark.long
 @pytest.mark.slow
 @cases("kept", [0, 1, 199])
 @cases("name", WAYS)

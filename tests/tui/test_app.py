@@ -66,6 +66,7 @@ async def test_an_invalid_configuration_is_reported_in_one_line_and_ignored(text
         assert "ApiVersions" in screen.lines()
 
 
+@pytest.mark.long
 async def test_choices_on_the_screen_are_remembered() -> None:
     async with opened(JAVA) as screen:
         await screen.press("v", "t")
@@ -259,6 +260,7 @@ async def test_a_recent_capture_that_is_none_any_more_ends_the_program_with_an_e
     assert "words" in str(app.error)
 
 
+@pytest.mark.long
 async def test_our_themes_come_first_and_those_of_textual_behind_a_choice() -> None:
     async with opened(JAVA) as screen:
         app = screen.pilot.app
@@ -276,6 +278,7 @@ async def test_our_themes_come_first_and_those_of_textual_behind_a_choice() -> N
         await screen.until(lambda: "nord" in screen.lines())
 
 
+@pytest.mark.long
 async def test_typing_in_the_help_finds_keys_and_escape_shows_all_again() -> None:
     async with opened(JAVA, size=(80, 24)) as screen:
         await screen.press("question_mark", *"sequence")

@@ -24,6 +24,7 @@ def lines(screen: Screen) -> LineList:
     return screen.pilot.app.screen.query_one(LineList)
 
 
+@pytest.mark.long
 async def test_capital_k_lists_broken_rules_and_enter_goes_to_the_bytes() -> None:
     async with opened(str(LIBRDKAFKA), size=SIZES[0]) as screen:
         await screen.press("K")
@@ -38,6 +39,7 @@ async def test_capital_k_lists_broken_rules_and_enter_goes_to_the_bytes() -> Non
         assert (screen.row, screen.path) == (62, "(rest)")
 
 
+@pytest.mark.long
 async def test_a_baseline_beside_the_capture_is_offered_and_its_lines_go_to_the_field(tmp_path: Path) -> None:
     shutil.copy(LIBRDKAFKA, tmp_path / "orders.pcapng")
     (tmp_path / "orders.toml").write_text(

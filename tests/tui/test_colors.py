@@ -106,6 +106,7 @@ def _luminance(color: Color) -> float:
     return 0.2126 * red + 0.7152 * green + 0.0722 * blue
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("step", some_of([1, 5], 5))
 async def test_every_theme_of_textual_works(step: int) -> None:
     """Each, or in `make test` the first and some of the others."""

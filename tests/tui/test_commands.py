@@ -29,6 +29,7 @@ def offered(screen: Screen) -> list[str]:
     return [str(option.prompt).split()[0] for option in options.options]
 
 
+@pytest.mark.long
 async def test_numbers_words_and_arguments_do_what_their_keys_do(tmp_path: Path) -> None:
     async with opened(JAVA) as screen:
         await screen.press("colon", "4", "2", "enter")

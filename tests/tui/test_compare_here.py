@@ -49,6 +49,7 @@ def clients(screen: Screen) -> list[set[object]]:
     return [{capture.exchange(row).row.client_id for row in each} for each in sides(screen)]
 
 
+@pytest.mark.long
 async def test_a_client_is_compared_with_another_one_and_escape_comes_back_to_the_row() -> None:
     mine, other = (f"consumer-java-classic-group-{n}" for n in (1, 2))
     async with opened(CLASSIC, size=SIZES[0]) as screen:

@@ -29,6 +29,7 @@ def clients(screen: Screen) -> list[str]:
     return [capture.exchange(row).row.client for row in range(len(capture))]
 
 
+@pytest.mark.long
 async def test_a_connection_is_hidden_and_comes_back() -> None:
     async with opened(JAVA) as screen:
         before = clients(screen)

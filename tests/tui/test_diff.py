@@ -19,6 +19,7 @@ from tui.screens.help_screen import HelpScreen
 from tui.screens.main_screen import MainScreen
 
 
+@pytest.mark.long
 async def test_it_has_causes_fields_and_the_result_at_every_size_and_in_every_theme() -> None:
     async with opened(size=SIZES[0]) as screen:
         for size in SIZES:

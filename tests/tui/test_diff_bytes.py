@@ -74,6 +74,7 @@ async def test_the_mouse_drags_borders_of_the_bytes_and_a_double_click_resets_th
         assert left.region == before
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("size", [(80, 24), *(pytest.param(size, marks=pytest.mark.exhaustive) for size in SIZES[2:])])
 async def test_the_bytes_of_the_field_are_visible_at_first_and_after_every_move_and_resize(
     size: tuple[int, int],

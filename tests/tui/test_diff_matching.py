@@ -45,6 +45,7 @@ async def test_s_swaps_the_sides_and_i_lists_what_is_ignored() -> None:
         assert screen.diff.is_current
 
 
+@pytest.mark.long
 async def test_what_was_not_captured_is_in_the_title_and_in_the_list(tmp_path: Path) -> None:
     late = cut(Path(JAVA), 5, 10, tmp_path)
     async with opened(JAVA, late) as screen:
@@ -132,6 +133,7 @@ async def test_x_writes_the_report_in_each_format_and_overwrites_nothing(
         assert len(list(tmp_path.iterdir())) == len(formats)
 
 
+@pytest.mark.long
 async def test_o_opens_the_exchange_of_a_and_capital_o_that_of_b_and_q_comes_back() -> None:
     async with opened() as screen:
         await to_pair(screen, "Fetch", PairVerdict.DIFFERENT)

@@ -30,6 +30,7 @@ async def test_a_cause_that_no_pair_can_show_leaves_the_fields_empty() -> None:
         assert screen.model.cause is None
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("step", some_of([1, 4], 4))
 async def test_a_cause_of_every_api_leads_to_a_pair_of_it(step: int) -> None:
     """Each, or in `make test` the first and some of the others."""

@@ -120,6 +120,7 @@ async def test_the_exported_command_shows_the_same_rows(
     assert [json.loads(each)["number"] for each in done.stdout.splitlines()] == [2, 3, 7]
 
 
+@pytest.mark.long
 async def test_a_redacted_export_has_no_secret_and_no_comment(here: Path) -> None:
     with Capture([SASL], show_secrets=True) as capture:
         topics = {name for each in capture.exchanges() for name in _topics(each.request and each.request.body)}
@@ -142,6 +143,7 @@ def _topics(body: object) -> Iterator[str]:
             yield str(each["name"])
 
 
+@pytest.mark.long
 async def test_encrypted_connections_are_exported_with_or_without_their_secrets_or_decrypted(here: Path) -> None:
     made = {"with-secrets": {"exchange"}, "encrypted": set(), "decrypted": {"exchange"}}
     async with opened(BEHIND_TLS) as screen:

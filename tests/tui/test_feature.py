@@ -65,6 +65,7 @@ class HailingScreen(MainScreen):
     FEATURES: ClassVar = (*MainScreen.FEATURES, HailFeature)
 
 
+@pytest.mark.long
 async def test_what_a_feature_declares_is_in_help_palette_footer_and_command_line() -> None:
     with Capture([JAVA]) as capture:
         main = HailingScreen(capture)

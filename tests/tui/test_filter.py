@@ -46,6 +46,7 @@ async def pasted(screen: Screen, text: str) -> None:
     await screen.settle()
 
 
+@pytest.mark.long
 async def test_slash_opens_the_bar_and_enter_shows_the_rows_that_match(shared: SharedScreens) -> None:
     async with shared.opened(JAVA) as screen:
         await screen.press("slash")
@@ -203,6 +204,7 @@ async def test_f_follows_the_connection_and_comes_back(shared: SharedScreens) ->
         assert shown(screen) == before
 
 
+@pytest.mark.long
 async def test_an_empty_result_is_shown_and_no_key_fails() -> None:
     with textual_for_tests.drawn_after_each_change():
         async with opened(JAVA) as screen:

@@ -7,6 +7,7 @@ from tests.tui.main_driver import JAVA, to
 from tests.tui.shared_screens import SharedScreens
 
 
+@pytest.mark.long
 async def test_braces_follow_a_partition_forwards_and_backwards(shared: SharedScreens) -> None:
     async with shared.opened(JAVA) as screen:
         await to(screen, "Produce")

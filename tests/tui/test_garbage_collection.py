@@ -46,6 +46,7 @@ assert alive() is None
 """For a new process: a collection of all objects of a test process takes a second."""
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_a_frozen_cycle_is_collected_once_unfrozen() -> None:
     subprocess.run([sys.executable, "-c", PROGRAM], cwd=Path(__file__).parents[2], check=True)

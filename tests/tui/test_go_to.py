@@ -1,11 +1,14 @@
 """Going to a time, a packet, the next row of a kind, by what is typed and by keys."""
 
+import pytest
+
 from tests.tui.main_driver import JAVA
 from tests.tui.shared_screens import SharedScreens
 from tests.tui.test_commands import typed
 from tui.screens.command_dialog import CommandDialog
 
 
+@pytest.mark.long
 async def test_a_time_goes_to_the_first_row_at_or_after_it(shared: SharedScreens) -> None:
     async with shared.opened(JAVA) as screen:
         rows = [exchange.row for exchange in screen.main.capture.exchanges()]

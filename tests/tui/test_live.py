@@ -330,6 +330,7 @@ async def test_another_capture_starts_after_one_that_ended_and_was_saved_or_not(
         assert len(list(capture.exchanges())) == 2
 
 
+@pytest.mark.long
 async def test_saved_packets_need_no_confirmation_and_files_are_not_overwritten(tmp_path: Path) -> None:
     out = tmp_path / "kept.pcapng"
     with broker() as port:

@@ -69,6 +69,7 @@ def test_an_invalid_file_of_marks_is_ignored(value: object) -> None:
     assert all(marks.comments.values())
 
 
+@pytest.mark.long
 async def test_m_marks_a_row_quote_cycles_through_marked_rows_and_shift_m_shows_only_those() -> None:
     async with opened(JAVA) as screen:
         await screen.press("apostrophe", "M")

@@ -51,6 +51,7 @@ async def opened(size: tuple[int, int] = (120, 40)) -> AsyncIterator[Screen]:
             yield screen
 
 
+@pytest.mark.long
 async def test_it_shows_what_each_side_does_at_every_size() -> None:
     async with opened(SIZES[0]) as screen:
         for size in SIZES:

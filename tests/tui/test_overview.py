@@ -56,6 +56,7 @@ def lines(screen: Screen) -> LineList:
     return screen.pilot.app.screen.query_one(LineList)
 
 
+@pytest.mark.long
 async def test_o_shows_the_overview_at_every_size_and_after_each_resize() -> None:
     async with opened(TRANSACTIONS, size=SIZES[0]) as (screen, _):
         await screen.press("o")
@@ -89,6 +90,7 @@ async def test_tab_arrows_and_clicks_change_the_page() -> None:
         assert "MEMBER_ID_REQUIRED in Join" in screen.lines()
 
 
+@pytest.mark.long
 async def test_enter_and_a_double_click_apply_the_filter_of_the_line() -> None:
     async with opened(TRANSACTIONS) as (screen, main):
         await screen.press("o", "j", "enter")

@@ -13,6 +13,7 @@ from tui.features.panes import PaneSizes, load_pane_sizes, save_pane_sizes
 from tui.folders import state_folder, write_whole
 
 
+@pytest.mark.long
 async def test_dragged_borders_are_restored() -> None:
     async with opened(JAVA) as screen:
         usual = screen.list.size.height, screen.bytes.size.width

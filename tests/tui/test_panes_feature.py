@@ -23,6 +23,7 @@ async def drag(screen: Screen, pane: Widget, start: tuple[int, int], by: tuple[i
     await screen.settle()
 
 
+@pytest.mark.long
 async def test_the_mouse_drags_borders_and_a_double_click_resets_them() -> None:
     async with opened(JAVA) as screen:
         for pane in (screen.fields, screen.bytes):
@@ -100,6 +101,7 @@ async def test_the_wheel_scrolls_the_list_without_its_cursor() -> None:
 CHANGES = [*SIZES, (60, 20), (40, 10), (20, 5), (120, 40)]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("rounds", [1, pytest.param(5, marks=pytest.mark.exhaustive)])
 async def test_the_terminal_changes_its_size_at_any_time(rounds: int) -> None:
     """One round has each key once, five have each at every size."""

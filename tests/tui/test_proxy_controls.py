@@ -89,6 +89,7 @@ def _never(settings: object) -> tuple[Capture, Recording, ProxySettings]:
     raise AssertionError
 
 
+@pytest.mark.long
 async def test_rules_are_armed_disarmed_and_added(tmp_path: Path) -> None:
     async with proxied(tmp_path, "api == Heartbeat: error NOT_COORDINATOR, first 1") as screen:
         assert [(await screen.asking("Heartbeat"))["error_code"] for _ in range(2)] == [16, 0]
@@ -140,6 +141,7 @@ def editor(folder: Path, change: str, monkeypatch: pytest.MonkeyPatch) -> Path:
     return seen
 
 
+@pytest.mark.long
 async def test_messages_are_held_looked_at_edited_and_sent_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(KDissectApp, "suspend", lambda _: contextlib.nullcontext())
     seen = editor(tmp_path, "line['request']['body']['group_id'] = 'writers'", monkeypatch)

@@ -57,6 +57,7 @@ def title(screen: Screen) -> str:
     return str(view(screen).query_one("#title", Static).render())
 
 
+@pytest.mark.long
 async def test_capital_r_lists_all_records_at_every_size() -> None:
     async with records_of_orders(SIZES[0]) as screen:
         for size in SIZES:
@@ -68,6 +69,7 @@ async def test_capital_r_lists_all_records_at_every_size() -> None:
         assert "avro · schema bare-value shop.Order" in drawn
 
 
+@pytest.mark.long
 async def test_enter_goes_to_the_exchange_with_the_record_selected() -> None:
     async with records_of_orders() as screen:
         await screen.press("1", "3", "G")
@@ -95,6 +97,7 @@ async def test_it_opens_on_the_records_of_the_exchange_under_the_cursor(shared: 
         assert "Fetch" in screen.lines()
 
 
+@pytest.mark.long
 async def test_the_filter_reaches_into_values_and_completes_their_names() -> None:
     async with records_of_orders() as screen:
         await screen.press("slash")
@@ -194,6 +197,7 @@ async def test_records_are_exported_as_they_are_listed(tmp_path: Path, monkeypat
     assert [each["value"]["order"]["id"] for each in written] == [18, 17, 16, 15]
 
 
+@pytest.mark.long
 async def test_a_hundred_thousand_records_cost_no_more_than_those_drawn(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -39,6 +39,7 @@ async def name(screen: Screen, words: str) -> None:
     await screen.settle()
 
 
+@pytest.mark.long
 async def test_a_filter_is_saved_applied_by_its_key_and_deleted(config: Path) -> None:
     async with opened(JAVA) as screen:
         screen.main.filter.apply("api == Fetch")

@@ -30,6 +30,7 @@ async def look_for(screen: Screen, text: str, *switches: str) -> None:
     await screen.settle()
 
 
+@pytest.mark.long
 async def test_text_is_found_in_this_exchange_then_in_others_and_from_the_start_again(shared: SharedScreens) -> None:
     async with shared.opened(JAVA) as screen:
         await look_for(screen, "java-orders")

@@ -42,6 +42,7 @@ def diagram(screen: Screen) -> SequenceDiagram:
     return found
 
 
+@pytest.mark.long
 async def test_l_shows_lanes_and_arrows_at_every_size() -> None:
     async with opened(CLASSIC, size=SIZES[0]) as screen:
         await screen.press("D")
@@ -72,6 +73,7 @@ async def test_the_heading_says_how_many_lanes_are_beyond_the_edges_and_a_legend
         assert "requests in flight" in screen.lines()
 
 
+@pytest.mark.long
 async def test_it_begins_at_the_row_of_the_list_enter_goes_to_another_and_closing_to_none(
     shared: SharedScreens,
 ) -> None:
@@ -152,6 +154,7 @@ async def test_a_click_selects_an_arrow_and_a_double_click_opens_its_exchange(sh
         assert screen.row == 3
 
 
+@pytest.mark.long
 async def test_x_writes_mermaid_and_svg_and_overwrites_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     async with opened(CLASSIC) as screen:

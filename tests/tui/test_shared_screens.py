@@ -9,6 +9,7 @@ from tests.tui.shared_screens import SharedScreens
 from tui.widgets.exchange_list import ExchangeList
 
 
+@pytest.mark.long
 async def test_what_a_test_leaves_is_put_back(shared: SharedScreens) -> None:
     async with shared.opened(JAVA) as screen:
         before = screen
@@ -44,6 +45,7 @@ async def _failing(shared: SharedScreens) -> None:
         raise AssertionError("it failed")
 
 
+@pytest.mark.long
 async def test_a_screen_on_which_a_test_failed_is_closed(shared: SharedScreens) -> None:
     async with shared.opened(JAVA) as screen:
         before = screen

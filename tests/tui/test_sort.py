@@ -113,6 +113,7 @@ async def test_escape_closes_the_menu_and_keeps_the_order(shared: SharedScreens)
         assert screen.main.appearance.sorting is None
 
 
+@pytest.mark.long
 async def test_clicks_on_a_heading_sort_reverse_and_restore_the_order(shared: SharedScreens) -> None:
     async with shared.opened(JAVA) as screen:
         capture = screen.main.capture

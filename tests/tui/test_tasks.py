@@ -83,6 +83,7 @@ def _in_a_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", list(dict.fromkeys(task.capture for task in TASKS)))
 async def test_each_task_takes_its_keys(name: str) -> None:
     """In one run for all tasks with a recording: after each, the screen is as it was opened."""

@@ -42,6 +42,7 @@ async def test_tab_goes_from_one_to_the_next() -> None:
         assert rows == [17, 52, 14, 52, 17, 52, 17]
 
 
+@pytest.mark.long
 async def test_it_closes_and_enter_goes_to_the_exchange() -> None:
     async with opened(TRANSACTIONS) as screen:
         for key in ("escape", "q", "L"):

@@ -58,6 +58,7 @@ def place(screen: Screen) -> tuple[Any, ...]:
     return screens, type(app.focused).__name__, screen.main.query_one(FilterBar).text, typed, screen.row
 
 
+@pytest.mark.long
 @pytest.mark.slow
 @given(st.lists(st.sampled_from(AT_ONCE), min_size=2, max_size=6))
 @settings(max_examples=FEW)
@@ -73,6 +74,7 @@ async def test_keys_typed_at_once_do_what_they_do_slowly(keys: Sequence[str]) ->
         await screen.until(lambda: place(screen) == wanted)
 
 
+@pytest.mark.long
 @pytest.mark.slow
 @given(st.lists(st.lists(st.sampled_from(KEYS) | CELLS, max_size=6), max_size=8))
 @settings(max_examples=FEW)
@@ -89,6 +91,7 @@ async def test_no_keys_and_clicks_crash_it(
             assert screen.main.is_attached
 
 
+@pytest.mark.long
 async def test_a_filter_is_typed_at_once() -> None:
     async with opened(JAVA) as screen:
         type_at_once(screen, *"/api == Fetch", "enter")
@@ -104,6 +107,7 @@ async def test_a_key_that_is_held_counts_each_time() -> None:
         await screen.until(lambda: screen.row == 32)
 
 
+@pytest.mark.long
 async def test_pasted_text_keeps_its_place_among_keys() -> None:
     async with opened(JAVA) as screen:
         type_at_once(screen, "/", "a")

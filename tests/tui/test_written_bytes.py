@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import fastavro
+import pytest
 from textual.drivers.headless_driver import HeadlessDriver
 from textual.pilot import Pilot
 
@@ -91,6 +92,7 @@ async def driven(capture: Capture, drive: Callable[[Screen], Awaitable[None]]) -
     return Kept.written
 
 
+@pytest.mark.long
 async def test_no_control_byte_of_the_wire_is_written(tmp_path: Path) -> None:
     topic = {"name": EVIL, "partition_data": [{"index": 0, "records": batch_bytes({"records": hostile(tmp_path)})}]}
     body = write("ProduceRequest", 3, {"acks": 1, "timeout_ms": 9, "transactional_id": EVIL, "topic_data": [topic]})

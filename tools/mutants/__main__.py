@@ -64,7 +64,7 @@ def main() -> int:
     chosen = _chosen(made, args.count or len(made), args.seed)
     runs = MutantRuns([each for each in chosen if not equivalents.has(each)], files, args.seconds)
     tests = args.tests or TESTS.get(args.package) or [_tests_of(Path("tests", args.package))]
-    marks = "not spark and not exhaustive" + ("" if args.slow else " and not slow")
+    marks = "not spark and not exhaustive" + ("" if args.slow else " and not slow and not long")
     plugins = ("xdist", "pytest_asyncio.plugin", "_hypothesis_pytestplugin", "no:cacheprovider", "no:faulthandler")
     options = ["--disable-plugin-autoload", *(word for plugin in plugins for word in ("-p", plugin)), "-m", marks]
     failed = pytest.main([*options, "--capture=no", *map(str, tests)], plugins=[runs])

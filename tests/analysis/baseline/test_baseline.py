@@ -172,6 +172,7 @@ def test_a_line_that_is_deleted_is_not_asked_for() -> None:
     assert not any(rule.startswith("versions.") for rule in changed(held(bundled("compare-librdkafka-1"), no_versions)))
 
 
+@pytest.mark.long
 @pytest.mark.slow
 @given(
     software=st.text(), versions=st.dictionaries(st.text(min_size=1), st.text()),
@@ -242,6 +243,7 @@ def request(api: str, field: str, value: object) -> Callable[[Lines], None]:
     return edit
 
 
+@pytest.mark.long
 @cases(
     ("api", "field", "value", "name"),
     [

@@ -299,6 +299,7 @@ def test_the_reason_and_the_place_of_what_cannot_be_read_are_said(tmp_path: Path
     assert (breach.path, breach.start) == ("(rest)", 12)
 
 
+@pytest.mark.long
 @pytest.mark.slow
 @cases(
     "name",

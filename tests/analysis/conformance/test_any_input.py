@@ -44,6 +44,7 @@ def sized(frame: bytes) -> bytes:
     return struct.pack(">i", len(frame)) + frame
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("release", some_of(RELEASES, RELEASES[-1]))
 def test_all_values_that_a_schema_allows(release: str, tmp_path: Path) -> None:
     turns = pairs(release)
@@ -53,6 +54,7 @@ def test_all_values_that_a_schema_allows(release: str, tmp_path: Path) -> None:
     assert sum(result.kept.values()) > len(turns)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("seed", some_of(range(3), 0))
 def test_damaged_messages(seed: int, tmp_path: Path) -> None:
     chance = random.Random(seed)

@@ -140,6 +140,7 @@ def families(chance: random.Random) -> dict[str, Callable[[], Step]]:
     }  # fmt: skip
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "family", some_of(sorted(families(random.Random(0))), "sequences", "transactions", "assignments")
 )

@@ -96,6 +96,7 @@ def exchanges(path: str) -> Iterator[Exchange]:
         yield from capture.unmasked().at(range(len(capture)))
 
 
+@pytest.mark.long
 def test_rules_read_what_they_declare(tmp_path: Path) -> None:
     """Of all values that Apache's codec writes, and of what keeps and breaks each rule."""
     found: dict[str, set[tuple[str, Path_]]] = {rule.code: set() for rule in SINGLE}

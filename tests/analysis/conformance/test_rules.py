@@ -172,6 +172,7 @@ def counts(result: CheckResult, code: str) -> tuple[int, int]:
     return result.counts(rule)
 
 
+@pytest.mark.long
 @pytest.mark.slow
 @cases("code", MADE)
 def test_a_rule_is_kept_and_broken(code: str, tmp_path: Path) -> None:
@@ -299,6 +300,7 @@ def test_rules_hold_messages_without_decompressing_records(tmp_path: Path, monke
     assert checked(path).exchanges == 1
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_no_rule_keeps_the_messages_that_it_saw(tmp_path: Path) -> None:
     path = made(tmp_path, [produce(batch()), fetch(response=fetched()), produce(batch())])

@@ -128,6 +128,7 @@ def elects_another(lines: Lines) -> None:
     line["request"]["body"]["topic_partitions"][0]["partitions"] = [3]
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_partitions_that_a_person_names_are_compared(tmp_path: Path) -> None:
     """Unlike those that a member of a group gets, whose field has the same name."""

@@ -81,6 +81,7 @@ def test_what_is_followed_is_what_the_file_has(tmp_path: Path, interface: str) -
         assert not capture.problems
 
 
+@pytest.mark.long
 @pytest.mark.slow
 @needs_rights
 def test_each_packet_of_loopback_is_there_once(tmp_path: Path) -> None:
@@ -96,6 +97,7 @@ def test_each_packet_of_loopback_is_there_once(tmp_path: Path) -> None:
             assert len(capture.connections) == 1
 
 
+@pytest.mark.long
 @pytest.mark.slow
 @needs_rights
 def test_other_programs_read_the_file(tmp_path: Path) -> None:
@@ -161,6 +163,7 @@ def test_a_terminal_s_signals_are_not_the_capture_process_s(tmp_path: Path) -> N
     assert recording.captured >= 9
 
 
+@pytest.mark.long
 @needs_rights
 def test_kernel_drops_are_reported_and_written_to_the_file(tmp_path: Path) -> None:
     path = tmp_path / "kept.pcapng"
@@ -251,6 +254,7 @@ def test_a_full_disk_is_reported_and_earlier_packets_stay(tmp_path: Path) -> Non
     assert path.stat().st_size == before
 
 
+@pytest.mark.long
 @pytest.mark.slow
 @needs_rights
 def test_without_the_right_to_capture_it_says_what_to_do(tmp_path: Path) -> None:

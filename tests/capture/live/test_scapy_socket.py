@@ -31,6 +31,7 @@ def wanted(expression: str, path: Path | str = "", interface: str = LOOPBACK) ->
     return CaptureSettings(interface, (9092,), expression, promiscuous=False, path=str(path))
 
 
+@pytest.mark.long
 def test_it_captures_each_packet_once(tmp_path: Path) -> None:
     with broker() as port, broker() as other:
         with Recording(wanted(f"tcp port {port}", tmp_path / "kept.pcapng")) as recording:

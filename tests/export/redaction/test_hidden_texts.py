@@ -26,6 +26,7 @@ def left(frame: bytes, folder: Path) -> str:
     return left_of_names(Path(path), [NAME], texts=True)
 
 
+@pytest.mark.long
 @cases("place", HIDDEN_IN)
 def test_a_batch_loses_what_is_hidden_in_its_section(place: str, tmp_path: Path) -> None:
     frame = produce_with(batch_with(place, NAME))
@@ -34,6 +35,7 @@ def test_a_batch_loses_what_is_hidden_in_its_section(place: str, tmp_path: Path)
     assert left(frame, tmp_path) == ""
 
 
+@pytest.mark.long
 @cases("place", OF_MESSAGES)
 def test_a_wrapper_loses_what_is_hidden_in_its_value(place: str, tmp_path: Path) -> None:
     frame = produce_with(message_with(place, NAME), version=2)

@@ -76,6 +76,7 @@ def redacted(path: str, monkeypatch: pytest.MonkeyPatch, *, by_tree: bool) -> Re
     return found
 
 
+@pytest.mark.long
 @pytest.mark.slow
 @pytest.mark.parametrize("names", some_of([RECORDINGS, OTHERS], RECORDINGS), ids=["some", "others"])
 def test_recordings(names: Sequence[str], monkeypatch: pytest.MonkeyPatch) -> None:

@@ -231,6 +231,7 @@ def test_metadata_v0_is_never_suspect_as_all_brokers_have_it(tmp_path: Path) -> 
     assert codes(tmp_path, wire) == ["closed-in-flight"]
 
 
+@pytest.mark.long
 @pytest.mark.slow
 @cases("cause", ["closed-at-api-versions", "login-required", "version-removed", "closed-in-flight"])
 def test_a_thousand_reconnects_are_one_finding_with_their_number(tmp_path: Path, cause: str) -> None:

@@ -107,6 +107,7 @@ def test_bytes_of_no_kind_are_nothing() -> None:
     assert {verdict(frame).confidence for frame in frames} == {Confidence.NONE}
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_a_large_response_is_not_read_to_its_end_by_every_layout() -> None:
     frame = metadata_v1(5_000)

@@ -42,6 +42,7 @@ def test_the_checksum_of_many_bytes_is_googles(kernel: ctypes.CDLL) -> None:
     assert crc32c(kernel, data) == google_crc32c.value(data.tobytes())
 
 
+@pytest.mark.long
 def test_a_size_below_zero_is_that_of_no_bytes(kernel: ctypes.CDLL) -> None:
     kernel.kernel_crc32c.argtypes, kernel.kernel_crc32c.restype = (ctypes.c_void_p, ctypes.c_int64), ctypes.c_uint32
     assert kernel.kernel_crc32c(None, -1) == 0

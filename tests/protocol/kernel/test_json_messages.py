@@ -97,6 +97,7 @@ def made(layout: MessageLayout, chance: random.Random) -> tuple[bytes, dict[str,
     return bytes(PREFIX) + header + body, names
 
 
+@pytest.mark.long
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", some_of(range(2), 0))
 def test_messages_are_written_as_python_writes_them(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -112,6 +113,7 @@ def test_messages_are_written_as_python_writes_them(seed: int, monkeypatch: pyte
     assert counts[True] > counts[False]
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_damaged_messages_are_refused_or_written_as_python_writes_them(monkeypatch: pytest.MonkeyPatch) -> None:
     chance = random.Random(7)
@@ -190,6 +192,7 @@ def test_records_are_written_as_python_writes_them(codec: int, attributes: int) 
         assert found == decoded(layout, data, {})
 
 
+@pytest.mark.long
 @pytest.mark.slow
 @pytest.mark.parametrize("codec", some_of([0, 3], 3))
 def test_damaged_records_are_refused_or_written_as_python_writes_them(codec: int) -> None:

@@ -77,6 +77,7 @@ def check(name: str, version: int, data: bytes) -> None:
     assert columns.is_used_up()
 
 
+@pytest.mark.long
 @pytest.mark.slow
 @cases("entry", MESSAGES, ids=lambda entry: entry.name)
 def test_made_messages_have_the_values_of_the_reader(entry: IndexEntry) -> None:
@@ -267,6 +268,7 @@ def test_columns_that_are_full_are_given_in_parts() -> None:
     assert found == [sum(n % 7 for n in range(500)), 0] * 40
 
 
+@pytest.mark.long
 @pytest.mark.slow
 @cases("entry", MESSAGES, ids=lambda entry: entry.name)
 def test_what_is_found_clean_is_clean(entry: IndexEntry) -> None:

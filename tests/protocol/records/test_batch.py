@@ -201,6 +201,7 @@ def test_overlapping_batches_are_reported() -> None:
     assert "begins at offset 100" in finding.message
 
 
+@pytest.mark.long
 @pytest.mark.slow
 @pytest.mark.parametrize("codec", some_of([1, 2, 3, 4], 1, 3))
 def test_large_sections_in_many_blocks_are_whole(codec: int) -> None:

@@ -183,6 +183,7 @@ def test_columns_have_the_values_of_the_careful_way(frames: list[Frame]) -> None
     assert in_columns(frames, DEFAULT) == careful(frames, DEFAULT)
 
 
+@pytest.mark.long
 @given(FRAMES, st.integers(0, 30), st.integers(0, 30), st.integers(0, 1_000))
 def test_fields_of_a_frame_share_a_budget(frames: list[Frame], records: int, packed: int, size: int) -> None:
     bounds = replace(DEFAULT, frame_records=records, packed_records=packed, packed_size=size, packed_ratio=2)

@@ -53,6 +53,7 @@ def built(name: str, version: int, request: Values, code: ErrorCode) -> Values |
     return found.body
 
 
+@pytest.mark.long
 def test_every_api_version_and_error_has_a_response_that_reads_exactly() -> None:
     without = set()
     for each, version in EVERY:

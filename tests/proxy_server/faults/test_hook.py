@@ -112,6 +112,7 @@ def test_what_is_too_large_to_be_held_is_counted() -> None:
     assert wire.counts == [(1, 0, 0, 1)]
 
 
+@pytest.mark.long
 def test_what_is_kept_is_bounded() -> None:
     wire = Wire("api == Heartbeat: delay 1s", "api == Produce && error: delay 1s")
     between = wire._requests._between
