@@ -1,13 +1,44 @@
-"""Render the blocks of a report as text of 80 columns, as Markdown, and as a self-contained HTML page."""
+"""The blocks of a report, rendered as text of 80 columns, as Markdown, and as a self-contained HTML page.
+
+Invariant: the texts of blocks are clean (`core.text.clean`); a renderer adds its markup and escapes.
+"""
 
 import re
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from html import escape
 from itertools import zip_longest
 from textwrap import TextWrapper, wrap
 from typing import Final
 
-from dissector.analysis.report_blocks import HeadingBlock, ListBlock, ReportBlock, TableBlock
+
+@dataclass(frozen=True, slots=True)
+class HeadingBlock:
+    """A heading. Level 1 is the title of the report."""
+
+    level: int
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class ListBlock:
+    """An item of a list, its reason, and lines of details."""
+
+    text: str
+    reason: str = ""
+    details: tuple[str, ...] = ()
+    folded: tuple[str, ...] = ()
+    """Lines of fixed width that a page folds behind the item; other forms leave them out."""
+
+
+@dataclass(frozen=True, slots=True)
+class TableBlock:
+    """Cells; the first row is the head."""
+
+    rows: tuple[tuple[str, ...], ...]
+
+
+ReportBlock = HeadingBlock | ListBlock | TableBlock
 
 COLUMNS: Final = 80
 MIN_CELL: Final = 12

@@ -14,7 +14,7 @@ from typing import Final
 import numpy as np
 
 from dissector.core.batches import PacketBatch
-from dissector.core.gathering import gathered
+from dissector.core.grouping import gathered
 
 _PIECE: Final = 1 << 20
 """Approximate bytes that are copied together at a time: they stay in the processor's cache."""

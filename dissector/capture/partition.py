@@ -16,7 +16,7 @@ import numpy as np
 from dissector.core.arrays import Int64
 from dissector.core.batches import PacketBatch
 from dissector.core.finding import Finding
-from dissector.core.gathering import gathered
+from dissector.core.grouping import gathered
 from dissector.core.limits import Limits
 from dissector.core.spool import Spool
 from dissector.core.store import Store

@@ -7,7 +7,7 @@ from typing import Final
 from dissector.analysis.conformance import RULES, Breach, CheckResult, ProtocolRule, check
 from dissector.analysis.conformance.report import check_report, place
 from dissector.analysis.outcomes import RuleOutcome, RuleStatus
-from dissector.analysis.report_blocks import HeadingBlock, ListBlock, TableBlock
+from dissector.analysis.rendering import HeadingBlock, ListBlock, TableBlock
 from dissector.capture_session import Capture
 from dissector.cli.errors import BAD_INPUT, NEGATIVE, UsageError, print_error
 from dissector.cli.formats import RuleFormat

@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from dissector.analysis.diff import DiffSide, ManualMatches, build_matrix, diff
 from dissector.analysis.diff.report import diff_report, matrix_report
 from dissector.analysis.diff.to_json import diff_to_json, matrix_to_json
-from dissector.analysis.rendering import render_html, render_markdown, render_text
-from dissector.analysis.report_blocks import ReportBlock
+from dissector.analysis.rendering import ReportBlock, render_html, render_markdown, render_text
 from dissector.capture_session import Capture
 from dissector.cli.errors import BAD_INPUT, NEGATIVE, UsageError, print_error
 from dissector.cli.formats import DiffFormat

@@ -16,7 +16,7 @@ from dissector.conversation import Conversation, End, Turn, packets, pcapng
 from dissector.conversation.pcapng import LATEST
 from dissector.conversation.transcript import frame_lines
 from dissector.conversation.turns import MADE_UP_SERVER, made_up_client
-from dissector.core.private_files import private
+from dissector.core.files import private
 from dissector.core.text import clean, counted, os_reason
 from dissector.exchange.from_json import REQUEST, RESPONSE, EncodedFrame, frames_of_exchange, integer, token
 from dissector.exchange.row_findings import MAY_WAIT, UNANSWERED

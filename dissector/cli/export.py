@@ -14,7 +14,7 @@ from dissector.cli.errors import NEGATIVE, print_error
 from dissector.cli.options import CaptureOptions, no_match_message, parse_filter
 from dissector.cli.render.progress import examine_with_progress
 from dissector.cli.show import read_rows
-from dissector.core.private_files import private
+from dissector.core.files import private
 from dissector.core.text import counted, os_reason
 from dissector.export.exporter import NoPacketsError, check_request, export_rows
 from dissector.export.formats import SUFFIXES, ExportFormat, ExportRequest

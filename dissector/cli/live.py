@@ -38,7 +38,7 @@ from dissector.cli.options import CaptureOptions
 from dissector.cli.passed_signals import PassedSignals
 from dissector.cli.render.printing import RowRenderer
 from dissector.cli.show import follow, print_all, print_problems
-from dissector.core.kept_files import keep_open
+from dissector.core.files import keep_open
 from dissector.core.text import clean, counted
 
 if TYPE_CHECKING:  # imported on use: without a filter its parser is not needed

@@ -23,7 +23,7 @@ from dissector.cli.formats import DiffFormat
 from dissector.cli.options import CaptureOptions
 from dissector.cli.show import read_rows
 from dissector.conversation import packets, pcapng
-from dissector.core.private_files import private
+from dissector.core.files import private
 from dissector.core.text import clean, counted, os_reason
 from dissector.proxy_server import AddressError, BrokerAddress, UpstreamTls
 from dissector.recorded_server import recording_of

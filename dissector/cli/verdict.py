@@ -21,8 +21,7 @@ from dissector.analysis.conformance.report import check_report
 from dissector.analysis.diff import DiffSide
 from dissector.analysis.diff.side_profile import SideProfile
 from dissector.analysis.outcomes import RuleOutcome, RuleStatus, junit_suites, sarif
-from dissector.analysis.rendering import render_markdown, render_text
-from dissector.analysis.report_blocks import HeadingBlock, ListBlock, ReportBlock
+from dissector.analysis.rendering import HeadingBlock, ListBlock, ReportBlock, render_markdown, render_text
 from dissector.capture_session import Capture
 from dissector.cli import check as checking
 from dissector.cli.baseline import read_known

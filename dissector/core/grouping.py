@@ -1,15 +1,17 @@
-"""Steps over columns that recur: rows in parts, in groups, expanded to what they have, computed once a distinct value.
+"""Steps over columns that recur: rows in parts, in groups, expanded to what they have, computed once a distinct value;
+and pieces of a buffer copied together, natively.
 
 Things that rows have lie one behind the other: `counts` says how many each has, `begins` and `edges` where they lie.
 """
 
 from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import Any, Final, NamedTuple, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
-from dissector.core.arrays import Int64
+from dissector.core.arrays import Int32, Int64, UInt8
+from dissector.core.kernel import kernel_function
 
 Scalar = TypeVar("Scalar", bound=np.generic)
 
@@ -56,3 +58,31 @@ def by_distinct(
     """Return what the function returns for each value, called once for each distinct one."""
     distinct, inverse = np.unique(values, return_inverse=True)
     return np.array([function(value) for value in distinct.tolist()], kind)[inverse]
+
+
+_gather = kernel_function("gather", "PqPPqPPq")
+MOST_GATHERED: Final = 1 << 31
+"""Offsets in Arrow's columns of bytes have 32 bits."""
+
+
+class Gathered(NamedTuple):
+    """Pieces as a column of Arrow: where each begins, and the end of the last; and their bytes."""
+
+    offsets: Int32
+    data: UInt8
+
+
+def gathered(data: UInt8, starts: Int64, sizes: Int64) -> Gathered:
+    """Copy pieces together; one of a negative size adds no bytes.
+
+    Raises `ValueError` if one is not inside the data, or if they have 2 GiB."""
+    starts, sizes = np.ascontiguousarray(starts, np.int64), np.ascontiguousarray(sizes, np.int64)
+    total = int(np.maximum(sizes, 0).sum())
+    if len(starts) != len(sizes) or not 0 <= total < MOST_GATHERED:
+        raise ValueError("contents have a start and a size each, and less than 2 GiB together")
+    out = np.empty(total, np.uint8)
+    offsets = np.empty(len(starts) + 1, np.int32)
+    where = data.ctypes.data, len(data), starts.ctypes.data, sizes.ctypes.data, len(starts)
+    if _gather()(*where, offsets.ctypes.data, out.ctypes.data, len(out)) < 0:
+        raise ValueError("contents are not inside the data")
+    return Gathered(offsets, out)

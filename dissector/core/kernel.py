@@ -12,7 +12,7 @@ from functools import cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from dissector.core.package_files import package_file
+from dissector.core.files import package_file
 
 if TYPE_CHECKING:
     from importlib.resources.abc import Traversable

@@ -21,7 +21,7 @@ from ipaddress import ip_address
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from dissector.core.data_folder import data_folder
+from dissector.core.files import data_folder
 from dissector.core.text import os_reason
 from dissector.proxy_server.upstream import TlsError
 

@@ -14,7 +14,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Set
 from typing import Any, BinaryIO, Final
 
-from dissector.core.kept_files import open_kept
+from dissector.core.files import open_kept
 from dissector.core.text import os_reason
 from dissector.tls.key_derivation import MASTER_SECRET_SIZE, PREFIX
 

@@ -10,8 +10,7 @@ from typing import Final
 
 from dissector.analysis.diff import build_matrix, diff
 from dissector.analysis.diff.report import diff_report, matrix_report
-from dissector.analysis.rendering import render_text
-from dissector.analysis.report_blocks import ReportBlock
+from dissector.analysis.rendering import ReportBlock, render_text
 from tests.analysis.diff.editing import bundled, side
 
 DOCS: Final = Path(__file__).parents[2] / "docs"

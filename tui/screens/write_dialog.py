@@ -12,7 +12,7 @@ from textual.widgets import Static
 from textual.worker import get_current_worker
 
 from dissector.capture import CaptureError
-from dissector.core.private_files import private
+from dissector.core.files import private
 from dissector.core.text import byte_size, clean, os_reason
 from tui.screens.dialog import Dialog
 from tui.threads import call_on_ui

@@ -24,6 +24,7 @@ from dissector.bulk.tested_fields import Test, TestedMessages
 from dissector.capture_session import Capture
 from dissector.core.arrays import Bool, Int32, Int64
 from dissector.core.columns import ValueNumbers
+from dissector.core.grouping import by_distinct
 from dissector.exchange.model import Exchange
 from dissector.findings.framework.read_fields import REQUEST, RESPONSE, SIDES
 from dissector.protocol.codec.program import Program
@@ -108,16 +109,14 @@ class MessageColumns:
     def client(self) -> Int64:
         """By exchange, a number for its client's host and client id; one without is called None."""
         host = self._numbered_ends(lambda connection: self._ends(connection)[0].rpartition(":")[0])
-        numbers, which = np.unique(self.found.client_id, return_inverse=True)
         texts = ValueNumbers[str]()
-        ids = np.array([texts.of(str(self._client_id(number))) for number in numbers.tolist()], np.int64)
-        return host << _CLIENT_BITS | ids[which]
+        ids = by_distinct(self.found.client_id, lambda number: texts.of(str(self._client_id(number))), np.int64)
+        return host << _CLIENT_BITS | ids
 
     def _numbered_ends(self, end: Callable[[int], str]) -> Int64:
         """By exchange, a number for an end of its connection."""
-        connections, which = np.unique(self.found.connection, return_inverse=True)
         ends = ValueNumbers[str]()
-        return np.array([ends.of(end(connection)) for connection in connections.tolist()], np.int64)[which]
+        return by_distinct(self.found.connection, lambda connection: ends.of(end(connection)), np.int64)
 
     def of(self, apis: Iterable[str]) -> Bool:
         """Which exchanges are of some APIs, or of any for none; read only, as many rules ask for the same."""

@@ -5,7 +5,7 @@ from typing import Final
 
 from dissector.analysis.conformance.check import Breach, CheckResult
 from dissector.analysis.conformance.rule import ProtocolRule
-from dissector.analysis.report_blocks import HeadingBlock, ListBlock, ReportBlock, TableBlock
+from dissector.analysis.rendering import HeadingBlock, ListBlock, ReportBlock, TableBlock
 from dissector.core.text import byte_range, clean, counted
 
 SHOWN: Final = 3

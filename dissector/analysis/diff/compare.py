@@ -13,7 +13,7 @@ from dissector.analysis.diff.captured_span import common_of, may_be_equal, may_h
 from dissector.analysis.diff.client_settings import setting
 from dissector.analysis.diff.compared_values import ComparedValue
 from dissector.analysis.diff.consequences import fold_consequences, join_entries
-from dissector.analysis.diff.exchange_pairs import ExchangePairs, PairColumns, whole_stretch
+from dissector.analysis.diff.exchange_pairs import ExchangePairs, PairColumns, Steps, WorkflowSteps, whole_stretch
 from dissector.analysis.diff.field_comparison import MAX_COMPARED_VALUES, NO_VALUES, common_first, compare_fields
 from dissector.analysis.diff.formatting import describe_key, format_values
 from dissector.analysis.diff.group_consequences import TOLD
@@ -44,7 +44,6 @@ from dissector.analysis.diff.statistical_comparison import (
     compare_frequency,
     compare_lost,
 )
-from dissector.analysis.diff.workflow_steps import Steps, WorkflowSteps
 from dissector.core.arrays import Int64
 from dissector.core.columns import ValueNumbers
 from dissector.protocol.schema.error_codes import ErrorCode

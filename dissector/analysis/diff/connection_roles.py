@@ -10,6 +10,7 @@ import numpy as np
 from dissector.analysis.diff.kept_numbers import as_column, extend, no_numbers
 from dissector.core.arrays import Int64
 from dissector.core.columns import ValueNumbers, unique
+from dissector.core.grouping import by_distinct
 from dissector.protocol.message import Values
 from dissector.protocol.schema.loader import api_name
 
@@ -71,8 +72,7 @@ class ConnectionRoles:
 
     def add_exchanges(self, connections: Int64, api_keys: Int64, client_ids: Int64) -> None:
         """Add exchanges: their connections, APIs and client ids, as `IndexColumns` has them."""
-        keys, of_row = np.unique(api_keys, return_inverse=True)
-        parts = np.array([self._part_numbers.of(_part(api_name(key))) for key in keys.tolist()], np.int64)[of_row]
+        parts = by_distinct(api_keys, lambda key: self._part_numbers.of(_part(api_name(key))), np.int64)
         carried = unique(connections << PART_BITS | parts)
         extend(self._connections, carried >> PART_BITS)
         extend(self._parts, carried & (1 << PART_BITS) - 1)

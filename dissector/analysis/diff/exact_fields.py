@@ -12,9 +12,9 @@ from collections.abc import Iterator, Sequence
 from typing import Final, NamedTuple
 
 from dissector.analysis.diff.compared_values import ComparedValue
+from dissector.analysis.diff.field_schemas import canonical_path
 from dissector.analysis.diff.formatting import format_value
 from dissector.analysis.diff.message_leaves import UNLABELED, ElementLabel, LeafPath, message_leaves
-from dissector.analysis.diff.moved_fields import canonical_path
 from dissector.analysis.diff.node_lookup import FieldNodes
 from dissector.analysis.diff.result import FieldDifference
 from dissector.core.text import counted

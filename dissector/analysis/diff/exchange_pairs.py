@@ -1,6 +1,7 @@
-"""Pairs of exchanges as columns: there is one for each exchange of a capture, and a report shows few of them.
+"""Pairs of exchanges as columns: there is one for each exchange of a capture, and a report shows few of them; and the
+steps of a workflow, which are paired as wholes: consecutive exchanges of one key are one step.
 
-Invariant: a row of either side is in one pair at most.
+Invariants: a row of either side is in one pair at most; rows ascend, so a step is a stretch of them.
 """
 
 from array import array
@@ -9,7 +10,7 @@ from typing import Final, NamedTuple, overload
 
 import numpy as np
 
-from dissector.analysis.diff.kept_numbers import as_column
+from dissector.analysis.diff.kept_numbers import as_column, extend, no_numbers
 from dissector.analysis.diff.result import ExchangePair, PairVerdict
 from dissector.core.arrays import Bool, Int64
 from dissector.core.columns import tuples
@@ -124,3 +125,30 @@ class PairColumns:
 
 def _pair(a: int, b: int, verdict: int) -> ExchangePair:
     return ExchangePair(None if a == NO_ROW else a, None if b == NO_ROW else b, VERDICTS[verdict])
+
+
+class Steps(NamedTuple):
+    """Steps in order, `(n,)`: the numbers of their keys, and their rows."""
+
+    keys: Int64
+    rows: RowStretches
+
+
+class WorkflowSteps:
+    """Collects the exchanges of one workflow."""
+
+    def __init__(self) -> None:
+        self._rows = no_numbers()
+        self._keys = no_numbers()
+
+    def add(self, rows: Int64, keys: Int64) -> None:
+        """Add rows, ascending, and the numbers of their keys."""
+        extend(self._rows, rows)
+        extend(self._keys, keys)
+
+    def steps(self) -> Steps:
+        """Return the steps of all exchanges so far."""
+        keys = as_column(self._keys)
+        starts = np.flatnonzero(np.diff(keys, prepend=-1))
+        sizes = np.diff(starts, append=len(keys))
+        return Steps(keys[starts], RowStretches(as_column(self._rows), starts, sizes))

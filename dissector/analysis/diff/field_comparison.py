@@ -12,7 +12,7 @@ from typing import Final, NamedTuple
 
 from dissector.analysis.diff.captured_span import BOTH_WHOLE, Sights, may_be_equal
 from dissector.analysis.diff.compared_values import COUNTED_KINDS, POSITION, SESSION, ComparedValue, EntityName
-from dissector.analysis.diff.field_schemas import all_versions, field_at, has_no_fields, version_range
+from dissector.analysis.diff.field_schemas import all_versions, canonical_path, field_at, has_no_fields, version_range
 from dissector.analysis.diff.formatting import format_value, format_values
 from dissector.analysis.diff.key_differences import KeyDifference, merge_array_elements, merge_replaced_fields
 from dissector.analysis.diff.key_profile import KeyProfile
@@ -32,7 +32,6 @@ from dissector.analysis.diff.message_leaves import (
     path_without_labels,
     time_set,
 )
-from dissector.analysis.diff.moved_fields import canonical_path
 from dissector.analysis.diff.name_matching import GENERATED_KINDS, NameMatching
 from dissector.analysis.diff.name_uses import is_partition_label
 from dissector.analysis.diff.result import DiffReason

@@ -5,11 +5,11 @@ from collections.abc import Callable, Iterable
 from typing import Final
 
 from dissector.analysis.diff.compared_values import ComparedValue
+from dissector.analysis.diff.field_schemas import canonical_path
 from dissector.analysis.diff.formatting import describe_key, format_value
 from dissector.analysis.diff.key_differences import KeyDifference
 from dissector.analysis.diff.matching_keys import MatchingKey
 from dissector.analysis.diff.message_leaves import ElementLabel, LeafPath, message_leaves, path_without_labels
-from dissector.analysis.diff.moved_fields import canonical_path
 from dissector.analysis.diff.name_matching import NameMatching
 from dissector.analysis.diff.node_lookup import find_node
 from dissector.analysis.diff.result import (

@@ -14,7 +14,7 @@ from dissector.analysis.diff.key_differences import ELEMENTS
 from dissector.analysis.diff.ranking import area_of
 from dissector.analysis.diff.result import DiffEntry, DiffReason, DiffResult, SideSummary
 from dissector.analysis.diff.summary import summary_lines
-from dissector.analysis.report_blocks import HeadingBlock, ListBlock, ReportBlock, TableBlock
+from dissector.analysis.rendering import HeadingBlock, ListBlock, ReportBlock, TableBlock
 from dissector.core.text import byte_range, clean, counted
 
 MIN_SUMMARIZED: Final = 8

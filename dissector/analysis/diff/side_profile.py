@@ -19,6 +19,7 @@ from dissector.analysis.diff.batching import ProducedBatches, ProduceOutcomes
 from dissector.analysis.diff.captured_span import CapturedSpan, captured_span
 from dissector.analysis.diff.compared_values import EntityName
 from dissector.analysis.diff.connection_roles import ConnectionRoles, is_brokers_own
+from dissector.analysis.diff.exchange_pairs import WorkflowSteps
 from dissector.analysis.diff.key_profile import KeyProfile
 from dissector.analysis.diff.matching_keys import (
     MatchingKey,
@@ -40,9 +41,10 @@ from dissector.analysis.diff.message_contents import (
     group_exchanges,
 )
 from dissector.analysis.diff.side import DiffSide, RowSide
-from dissector.analysis.diff.workflow_steps import WorkflowSteps
 from dissector.core.arrays import Bool, Int64
 from dissector.core.columns import ValueNumbers, is_in
+from dissector.core.grouping import by_distinct
+from dissector.core.grouping import groups as groups_of
 from dissector.index.index_columns import IndexColumns
 from dissector.protocol.schema.api_groups import HARMLESS_IN_FLIGHT
 from dissector.protocol.schema.api_keys import ApiKey
@@ -178,9 +180,8 @@ class SideProfile:
 
     def _are_between_brokers(self, client_ids: Int64) -> Bool:
         """Return which client ids, given by their numbers, are those of brokers."""
-        numbers, at = np.unique(client_ids, return_inverse=True)
-        texts = map(self.side.capture.index.client_id, numbers.tolist())
-        return np.array([is_brokers_own(text) for text in texts], np.bool_)[at]
+        client_id = self.side.capture.index.client_id
+        return by_distinct(client_ids, lambda number: is_brokers_own(client_id(number)), np.bool_)
 
     def _add_exchanges(self, rows: Int64, found: IndexColumns) -> None:
         """Add exchanges: their rows and the columns of these."""
@@ -240,7 +241,7 @@ class SideProfile:
         numbers = np.array([each.number for each in classified], np.int64)[group]
         errors = np.array([each.retriable_error for each in classified], np.object_)[group]
         joins = self._count_joins(found)
-        for places in _places_by_number(numbers):
+        for places in groups_of(numbers):
             profile = classified[group[places[0]]].profile
             profile.add_rows(rows[places], found.where(places), errors[places], joins[places])
         unanswered = np.flatnonzero(found.expects_response & ~found.has_latency)
@@ -248,7 +249,7 @@ class SideProfile:
             classified[group[at]].profile.lost.append(int(rows[at]))
         workflows = ValueNumbers[WorkflowSteps | None]()
         of_workflow = np.array([workflows.of(each.steps) for each in classified], np.int64)[group]
-        for places in _places_by_number(of_workflow):
+        for places in groups_of(of_workflow):
             steps = workflows.values[of_workflow[places[0]]]
             if steps is not None:
                 steps.add(rows[places], numbers[places])
@@ -302,9 +303,3 @@ class SideProfile:
         known = self.names.setdefault(name.kind, {})
         if len(known) < MAX_NAMES:
             known.setdefault(name.text)
-
-
-def _places_by_number(numbers: Int64) -> list[Int64]:
-    """Return the places of each distinct number, ascending."""
-    order = np.argsort(numbers, kind="stable")
-    return np.split(order, np.flatnonzero(np.diff(numbers[order])) + 1)

@@ -21,7 +21,7 @@ from typing import Final, NamedTuple, Protocol
 
 from dissector.capture.live.privileges import User, acting_as
 from dissector.capture.live.settings import RecordingSettings
-from dissector.core.private_files import private
+from dissector.core.files import private
 
 TEMPORARY: Final = "the temporary file"
 """What messages call a file without a name."""

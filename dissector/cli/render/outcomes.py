@@ -6,8 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
 from dissector.analysis.outcomes import RuleOutcome, RuleStatus, junit, sarif
-from dissector.analysis.rendering import render_html, render_markdown, render_text
-from dissector.analysis.report_blocks import HeadingBlock, ListBlock, ReportBlock
+from dissector.analysis.rendering import HeadingBlock, ListBlock, ReportBlock, render_html, render_markdown, render_text
 from dissector.cli.formats import RuleFormat
 from dissector.core.json_text import dumps
 from dissector.core.text import clean

@@ -12,7 +12,7 @@ from typing import Final
 
 import orjson
 
-from dissector.core.package_files import package_file
+from dissector.core.files import package_file
 from dissector.protocol.embedded.secret_names import has_user_password, words_with_secret_names
 
 PASSWORD: Final = "PASSWORD"

@@ -8,7 +8,7 @@ import re
 from pathlib import Path
 from typing import Final
 
-from dissector.core.data_folder import data_folder
+from dissector.core.files import data_folder
 from dissector.protocol.schema.index import read_entries
 from dissector.protocol.schema.model import MessageSchema, SchemaError
 from dissector.protocol.schema.overlay import ImportedRelease

@@ -3,7 +3,7 @@
 import json
 from typing import Any
 
-from dissector.core.package_files import package_file
+from dissector.core.files import package_file
 from dissector.protocol.schema.model import SchemaError
 
 

@@ -10,9 +10,14 @@ from hypothesis import strategies as st
 
 from dissector.analysis.diff import ExchangePair, PairVerdict
 from dissector.analysis.diff.connection_roles import ConnectionRoles
-from dissector.analysis.diff.exchange_pairs import ExchangePairs, PairColumns, RowStretches, whole_stretch
+from dissector.analysis.diff.exchange_pairs import (
+    ExchangePairs,
+    PairColumns,
+    RowStretches,
+    WorkflowSteps,
+    whole_stretch,
+)
 from dissector.analysis.diff.kept_numbers import median_of
-from dissector.analysis.diff.workflow_steps import WorkflowSteps
 from dissector.protocol.schema.api_keys import ApiKey
 
 VERDICTS = (PairVerdict.SAME, PairVerdict.DIFFERENT)

@@ -8,8 +8,7 @@ import pytest
 
 from dissector.analysis.diff import build_matrix
 from dissector.analysis.diff.report import diff_report, matrix_report
-from dissector.analysis.rendering import render_html, render_markdown, render_text
-from dissector.analysis.report_blocks import ReportBlock
+from dissector.analysis.rendering import ReportBlock, render_html, render_markdown, render_text
 from dissector.core.text import HOSTILE
 from tests.analysis.diff.editing import Lines, bundled, edited, of, side
 from tests.analysis.diff.editing import compared as comparison_of

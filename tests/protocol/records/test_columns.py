@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dissector.core.gathering import gathered
+from dissector.core.grouping import gathered
 from dissector.core.limits import DEFAULT, Limits
 from dissector.protocol.records import batch as batch_module
 from dissector.protocol.records import column_reader, whole_frames

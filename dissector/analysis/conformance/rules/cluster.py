@@ -9,7 +9,7 @@ import numpy as np
 from dissector.analysis.conformance.declared_fields import Reads, SideFields
 from dissector.analysis.conformance.events import Body, MessageEvent
 from dissector.analysis.conformance.message_columns import NO_KEY, MessageColumns
-from dissector.analysis.conformance.message_order import running, unless
+from dissector.analysis.conformance.proving import running, unless
 from dissector.analysis.conformance.rule import Proof, RuleBook, RuleMemory, RuleSide, Verdict, partitions
 from dissector.analysis.conformance.rules.produce import RECORDS, batches
 from dissector.analysis.records import NO_PRODUCER

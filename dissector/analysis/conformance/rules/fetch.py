@@ -8,7 +8,7 @@ import numpy as np
 from dissector.analysis.conformance.declared_fields import is_negative, is_one_of
 from dissector.analysis.conformance.events import MessageEvent
 from dissector.analysis.conformance.message_columns import MessageColumns
-from dissector.analysis.conformance.message_order import latest, since, unless
+from dissector.analysis.conformance.proving import latest, since, unless
 from dissector.analysis.conformance.rule import Proof, RuleBook, RuleMemory, RuleSide, Verdict, partitions
 from dissector.core.arrays import Bool, Int64
 from dissector.findings.framework.read_fields import SIDES

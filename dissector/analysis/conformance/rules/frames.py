@@ -17,7 +17,7 @@ from dissector.analysis.conformance.declared_fields import (
 )
 from dissector.analysis.conformance.events import MessageEvent
 from dissector.analysis.conformance.message_columns import NO_KEY, MessageColumns
-from dissector.analysis.conformance.message_order import latest, running, since, unless
+from dissector.analysis.conformance.proving import latest, running, since, unless
 from dissector.analysis.conformance.rule import REST, Proof, RuleBook, RuleMemory, RuleSide, Verdict
 from dissector.core.arrays import Int64
 from dissector.core.finding import Finding

@@ -8,7 +8,7 @@ import numpy as np
 from dissector.analysis.conformance.declared_fields import is_empty, is_negative, is_one_of
 from dissector.analysis.conformance.events import MessageEvent
 from dissector.analysis.conformance.message_columns import MessageColumns
-from dissector.analysis.conformance.message_order import NOTHING, latest, since, unless
+from dissector.analysis.conformance.proving import NOTHING, latest, since, unless
 from dissector.analysis.conformance.rule import Proof, RuleBook, RuleMemory, RuleSide, Verdict, partitions
 from dissector.bulk.body_elements import ElementNames
 from dissector.bulk.body_texts import NO_TEXT

@@ -7,7 +7,7 @@ import numpy as np
 
 from dissector.analysis.conformance.events import MessageEvent
 from dissector.analysis.conformance.message_columns import MessageColumns
-from dissector.analysis.conformance.message_order import NOTHING, latest, unless
+from dissector.analysis.conformance.proving import NOTHING, latest, unless
 from dissector.analysis.conformance.rule import Proof, RuleBook, RuleMemory, Verdict
 from dissector.bulk.body_texts import NO_TEXT
 from dissector.findings.framework.read_fields import REQUEST, RESPONSE

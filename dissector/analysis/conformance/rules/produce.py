@@ -9,7 +9,7 @@ from dissector.analysis.conformance.batch_columns import batches_in
 from dissector.analysis.conformance.declared_fields import OfRecords, is_one_of
 from dissector.analysis.conformance.events import Body, MessageEvent
 from dissector.analysis.conformance.message_columns import MessageColumns
-from dissector.analysis.conformance.message_order import of_requests, running, since, unless
+from dissector.analysis.conformance.proving import of_requests, running, since, unless
 from dissector.analysis.conformance.rule import Proof, RuleBook, RuleMemory, RuleSide, Verdict, partitions
 from dissector.analysis.records import NO_PRODUCER
 from dissector.bulk.single_batches import SingleBatchColumns, single_batches

@@ -16,7 +16,7 @@ def test_what_was_kept_is_read_again_as_somebody_else_and_nothing_more(tmp_path:
         path.chmod(0o600)
     code = f"""
 import os
-from dissector.core.kept_files import keep_open, open_kept
+from dissector.core.files import keep_open, open_kept
 keep_open({str(kept)!r})
 keep_open({str(tmp_path / "missing")!r})
 os.setuid(65534)

@@ -1,0 +1,63 @@
+"""Files of the program and of its user: what comes with it, the user's data folder, files that only the user may read,
+and files that are opened before the process gives up its rights."""
+
+import os
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, BinaryIO, Final, cast
+
+if TYPE_CHECKING:
+    from importlib.resources.abc import Traversable
+
+_PACKAGE: Final = Path(__file__).parents[1]
+_kept: Final[dict[str, int]] = {}
+"""Descriptors by the paths that the user has given."""
+
+
+def data_folder() -> Path:
+    """Return the folder for imported releases and the proxy's local CA, by the XDG base directory specification:
+    ``$XDG_DATA_HOME/kdissect``; without that variable it is in ``~/.local/share``, on macOS in
+    ``~/Library/Application Support``. Raises `RuntimeError` for a user without a home."""
+    data_home = os.environ.get("XDG_DATA_HOME", "")
+    if Path(data_home).is_absolute():  # the specification: relative paths are ignored
+        base = Path(data_home)
+    elif sys.platform == "darwin":
+        base = Path.home() / "Library" / "Application Support"
+    else:
+        base = Path.home() / ".local" / "share"
+    return base / "kdissect"
+
+
+def private(path: str, flags: int) -> int:
+    """Open a file, for `open(…, opener=private)`: one that is made has the mode 0600, what exists keeps its own.
+
+    A capture may hold passwords, and so may what is made of it."""
+    return os.open(path, flags, 0o600)
+
+
+def package_file(*path: str) -> "Traversable":
+    """Return a file by its path in the package `dissector`, which may be in a zip file, as Spark's workers get it."""
+    file = _PACKAGE.joinpath(*path)
+    if file.exists():
+        return file
+    from importlib.resources import files  # it imports what reads zip files
+
+    return files("dissector").joinpath(*path)
+
+
+def keep_open(path: str) -> None:
+    """Open a file for `open_kept`, if it can be opened."""
+    try:
+        _kept[path] = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    except (OSError, ValueError):  # `open_kept` says so
+        return
+
+
+def open_kept(path: str) -> BinaryIO:
+    """Open a file by its path, or again what was kept under it, at any position. Raises `OSError`."""
+    try:
+        return Path(path).open("rb")
+    except PermissionError:
+        if path not in _kept:
+            raise
+        return cast(BinaryIO, os.fdopen(os.dup(_kept[path]), "rb"))
