@@ -23,6 +23,7 @@ from dissector.core.store import RESIDENT, Store
 from dissector.index.exchange_table import NO_FRAME, RowKind
 from dissector.index.indexer import Indexer
 from dissector.index.message_headers import SHORT_CLIENT_ID
+from dissector.protocol.bulk_envelopes import NO_API, CleanEnvelopes
 from dissector.protocol.bulk_masking import BulkMasking, has_plain_secrets
 from dissector.protocol.bulk_metadata_log import PublicResponses
 from dissector.protocol.bulk_tokens import CleanTokens
@@ -44,6 +45,8 @@ JOINED_TOGETHER: Final = 1 << 23
 NO_ERRORS: Final = np.zeros((0, 2), np.uint8)
 VERSION_SIZE: Final = 6
 """Bytes of an API with its versions in such a response."""
+_WITH_SECRETS_INSIDE: Final = frozenset((ApiKey.SASL_AUTHENTICATE, ApiKey.ENVELOPE, ApiKey.FETCH_SNAPSHOT))
+"""APIs with secrets in bytes or records, Fetch apart: their layouts are no public ones."""
 FALLBACK: Final = np.array([0, ErrorCode.UNSUPPORTED_VERSION], np.uint8)
 """The error code of a response in version 0, as bytes."""
 
@@ -65,8 +68,8 @@ class BodyColumns:
     def __init__(self, indexer: Indexer, store: Store, *, show_secrets: bool, for_words: bool = False) -> None:
         """`for_words` takes also messages of which a part is not read, for whoever makes words of numbers and names
         and has the findings from a row that is decoded: ApiVersions responses that surely have the body of version 0,
-        whatever the request's version was (KIP-511); those of SaslAuthenticate whose token is no reason to mask more
-        than its secrets. Their frames are not masked."""
+        whatever the request's version was (KIP-511); messages with a token, records of the metadata log or a forwarded
+        message that are no reason to mask more than their secrets. Their frames are not masked."""
         self._indexer = indexer
         self._store = store
         self._for_words = for_words
@@ -77,7 +80,11 @@ class BodyColumns:
 
     @cached_property
     def _public_responses(self) -> PublicResponses:
-        return PublicResponses()  # with large buffers, which few captures need
+        return PublicResponses(with_secrets=self._for_words)  # with large buffers, which few captures need
+
+    @cached_property
+    def _clean_envelopes(self) -> CleanEnvelopes:
+        return CleanEnvelopes()
 
     @cached_property
     def _clean_tokens(self) -> CleanTokens:
@@ -147,8 +154,7 @@ class BodyColumns:
         edges = np.flatnonzero(np.diff(kinds, prepend=-1 << 40, append=1 << 40))
         for first, stop in zip(edges[:-1].tolist(), edges[1:].tolist(), strict=True):
             key, version = int(kinds[first]) >> 16, int(kinds[first]) & 0xFFFF
-            with_token = self._for_words and key == ApiKey.SASL_AUTHENTICATE
-            with_secrets = with_token or (in_columns and self.shows_secrets)
+            with_secrets = self._for_words or (in_columns and self.shows_secrets)
             layout = _plain_layout(key, version, is_request=is_request, with_secrets=with_secrets)
             if layout is not None and layout.header is not None and layout.body is not None:
                 program = message_program(layout.header, layout.header_version, layout.body, layout.body_version)
@@ -158,12 +164,32 @@ class BodyColumns:
                     messages = self._public(messages, rows[messages.at])
                 elif layout.body in CARRIERS_BY_NAME and not in_columns and self._masking is not None:
                     messages = _of_other_topics(messages)
-                yield self._with_clean_tokens(messages) if with_token else self._masked(messages)
+                elif self._for_words and key in _WITH_SECRETS_INSIDE:
+                    at = np.flatnonzero(self._are_clean_inside(messages, rows[messages.at], is_request=is_request))
+                    messages = messages._replace(at=messages.at[at], frames=messages.frames.at(at))
+                yield self._masked(messages)
 
-    def _with_clean_tokens(self, messages: Messages) -> Messages:
-        """Messages without those that may be masked as a whole for their token."""
-        at = np.flatnonzero(self._clean_tokens.of(messages.frames, messages.program))
-        return messages._replace(at=messages.at[at], frames=messages.frames.at(at))
+    def _are_clean_inside(self, messages: Messages, rows: Int64, *, is_request: bool) -> Bool:
+        """Which messages, of rows, are surely not masked as a whole for what their bytes or records hold."""
+        frames, program = messages.frames, messages.program
+        if messages.api_key == ApiKey.SASL_AUTHENTICATE:
+            return self._clean_tokens.of(frames, program)
+        if messages.api_key == ApiKey.ENVELOPE and is_request:
+            return self._clean_envelopes.requests(frames, program)
+        if messages.api_key == ApiKey.ENVELOPE:
+            return self._clean_envelopes.responses(frames, program, self._enveloped(rows, messages.layout))
+        return np.ones(len(frames), np.bool_) if is_request else self._public_responses.of(frames, program)
+
+    def _enveloped(self, rows: Int64, layout: MessageLayout) -> Int64:
+        """The kinds of the requests in the Envelope requests of rows, whose responses have a layout."""
+        memory = self._memory(self._indexer.table.request.values[rows], joins=True)
+        found = np.full(len(rows), NO_API, np.int64)
+        whole = np.flatnonzero(memory.addresses)
+        asked = request_layout(ApiKey.ENVELOPE, layout.body_version)
+        if asked.header is not None and asked.body is not None:
+            program = message_program(asked.header, asked.header_version, asked.body, asked.body_version)
+            found[whole] = self._clean_envelopes.kinds(memory.at(whole), program)
+        return found
 
     def _public(self, messages: Messages, rows: Int64) -> Messages:
         """Responses without those that may have a secret of the metadata log: whatever is in one may be of the log that

@@ -1,11 +1,12 @@
 """Which responses with records of the metadata log surely hold no secret, of many at once: as
-`metadata_log.without_secrets` finds it one at a time.
+`metadata_log.without_secrets` finds it one at a time. Or, for words that show no record, which of them are surely not
+masked as a whole.
 
 The kernel reads the records, and the messages in their values, which are of few types.
 
-Invariant: of a response that is found to be so `masking.mask_secrets` masks nothing (a property test). Whatever is rare
-is not found to be so: batches that are compressed, records with headers, types that may hold a secret, versions that
-are not known.
+Invariant: of a response that is found to be so `masking.mask_secrets` masks nothing, or nothing but contents of records
+(property tests). Whatever is rare is not found to be so: batches that are compressed, records with headers, versions
+that are not known; if no secret may be there, types that may hold one.
 """
 
 from contextlib import suppress
@@ -47,7 +48,9 @@ _TIMES: Final = ("base_offset", "base_timestamp", "max_timestamp", "producer_id"
 class PublicResponses:
     """Finds them; it keeps its buffers for the next ones."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, with_secrets: bool = False) -> None:
+        """`with_secrets` finds also those of which only contents of records are masked."""
+        self._with_secrets = with_secrets
         self._reader = RecordReader()
         self._arena = Arena()
         self._values = Arena()
@@ -112,7 +115,7 @@ class PublicResponses:
     def _add_known(self, known: Bool, records: RecordColumns, rows: Int64, kinds: Int64, head: int) -> None:
         """Set in `known` which of these records have a value of their kind, behind its head, without secrets."""
         for kind in unique(kinds).tolist():
-            layout = _layout(kind)
+            layout = _layout(kind, with_secrets=self._with_secrets)
             if layout is None:
                 continue
             some = rows[kinds == kind]
@@ -140,12 +143,12 @@ def _are_plain(data: UInt8, entries: Entries) -> Bool:
 
 
 @lru_cache(maxsize=256)
-def _layout(kind: int) -> tuple[Program, Wanted] | None:
-    """How to look at the messages of a kind, a type of records and a version; None where they may hold a secret, or are
-    not known."""
+def _layout(kind: int, *, with_secrets: bool) -> tuple[Program, Wanted] | None:
+    """How to look at the messages of a kind, a type of records and a version; None where they may hold a secret, but
+    `with_secrets`, or other messages, or are not known."""
     names = CONTROL_VALUES if kind & _OF_CONTROL else metadata_records()
     name, version = names.get(kind >> 8 & 0xFF), kind & 0xFF
-    if name is None or name in FORMATS or name in SECRET_CARRIERS or name in SECRET_FIELDS:
+    if name is None or name in FORMATS or name in SECRET_CARRIERS or (name in SECRET_FIELDS and not with_secrets):
         return None
     with suppress(KeyError):
         if message(name).valid_versions.contains(version):
