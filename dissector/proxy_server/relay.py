@@ -95,7 +95,9 @@ class ConnectionSide(asyncio.BufferedProtocol):
             buffer.leave()
 
     def eof_received(self) -> bool:
-        return self.relay.ended(self)
+        # TLS has no half-closed connections in asyncio, which warns of whoever asks for one
+        goes_on = self.relay.ended(self)
+        return goes_on and self.transport is not None and self.transport.get_extra_info("ssl_object") is None
 
     def connection_lost(self, exc: Exception | None) -> None:
         self.relay.lost(self, exc)

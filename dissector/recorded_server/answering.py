@@ -35,6 +35,8 @@ COMPUTED: Final = ("SCRAM-", "GSSAPI", "AWS_MSK_IAM")
 """SASL mechanisms whose answers depend on what the client sends: they can't be repeated."""
 _MEMBERS: Final = frozenset((ApiKey.HEARTBEAT, ApiKey.LEAVE_GROUP))
 """What members of a group send however short a recording is: without one, they are answered that all is well."""
+_LAST_EPOCH: Final = 0x7FFE
+"""Of a producer: behind it brokers give another id."""
 MS: Final = 1_000_000
 
 
@@ -98,6 +100,8 @@ class Answering:
             for key, exchanges in self._by_api.items()
             if key != ApiKey.FETCH and (key != ApiKey.API_VERSIONS or self.is_offer_recorded)
         }
+        self._producers = 0
+        """Ids that were given to idempotent producers."""
         self._silent_matching = {key: ApiMatching(exchanges) for key, exchanges in self._silent.items()}
         topics = {name for each in recording.exchanges for entity in each.entities for _, name in entity[:1]}
         known = topics | {*recording.topics.values(), *(t["name"] for t in self._all_topics() if t.get("name"))}
@@ -154,9 +158,24 @@ class Answering:
             return self._fetched(version, correlation_id, asked, body)
         if key not in self._matching and key in _MEMBERS and ApiKey.JOIN_GROUP in self._matching:
             return self._made(key, version, correlation_id, body_for(key, version, asked) or {}, [])
+        if key == ApiKey.INIT_PRODUCER_ID and self._needs_producer(asked):
+            return self._made(key, version, correlation_id, self._producer(asked), [])
         if key not in self._matching:
             return self._refusal(key, version, correlation_id, asked, "the recording has no such request")
         return self._matched(key, version, correlation_id, asked, body)
+
+    def _needs_producer(self, asked: Values) -> bool:
+        """Return whether an idempotent producer asks for an id where recorded producers had none; transactions need
+        more."""
+        has_none = ApiKey.INIT_PRODUCER_ID not in self._matching and ApiKey.PRODUCE in self._matching
+        return has_none and asked.get("transactional_id") is None
+
+    def _producer(self, asked: Values) -> Values:
+        """Return an id of its own for an idempotent producer, or the next epoch of the one that it has."""
+        if asked.get("producer_id", -1) >= 0 and asked["producer_epoch"] < _LAST_EPOCH:
+            return {"producer_id": asked["producer_id"], "producer_epoch": asked["producer_epoch"] + 1}
+        self._producers += 1
+        return {"producer_id": self._producers, "producer_epoch": 0}
 
     def _matched(self, key: int, version: int, correlation_id: int, asked: Values, body: bytes) -> RecordedAnswer:
         match = self._matching[key].match(version, requested(key, asked, self._names), body)

@@ -78,6 +78,8 @@ class OwnIds:
             return self._records(value)
         if name in _NAMED:
             return self._ids.get((name, value), value)
+        if name == "reason" and isinstance(value, str):
+            return self._reason(value)
         return self._epoch(name, value, here) if isinstance(value, int) and value >= 0 else value
 
     def _epoch(self, name: str, value: int, here: Mapping[str, Any]) -> int:
@@ -93,6 +95,12 @@ class OwnIds:
     def _topic(self, values: Mapping[str, Any]) -> str | None:
         name = values.get("topic") or values.get("name") or self._names.get(str(values.get("topic_id")))
         return name if isinstance(name, str) else None
+
+    def _reason(self, reason: str) -> str:
+        """Put a member's id into the reason for which it joins or leaves (KIP-800): Java's ends with it."""
+        first, _, last = reason.rpartition(": ")
+        own = self._ids.get(("member_id", last))
+        return f"{first}: {own}" if first and own is not None else reason
 
     def _records(self, records: bytes) -> bytes:
         """Put the producer's id and epoch into record batches (magic 2), and their checksums right."""

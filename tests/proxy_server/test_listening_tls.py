@@ -1,5 +1,6 @@
 """TLS towards clients: real handshakes on loopback, with a certificate that is made and with one of the user's."""
 
+import contextlib
 import os
 import socket
 import ssl
@@ -21,7 +22,7 @@ from cryptography.x509.oid import NameOID
 from dissector.proxy_server import BrokerAddress, ProxySettings
 from dissector.proxy_server.listening_tls import certificate_names
 from dissector.proxy_server.local_ca import CA_DAYS, PASSWORD, local_ca
-from dissector.proxy_server.settings import ListenTls
+from dissector.proxy_server.settings import ListenTls, UpstreamTls
 from dissector.proxy_server.upstream import TlsError
 from tests.forked import run_module
 from tests.frames import request, response
@@ -112,6 +113,35 @@ def test_what_is_recorded_is_what_was_said_inside(tmp_path: Path, home: Path) ->
     with serving(answering) as address, proxy(tmp_path, address, listen_tls=MADE) as between:
         assert asked(between, trusting(home / "ca.pem")) == response(7)
         assert between.streams() == [(request(7, api_key=12, version=0), response(7))]
+
+
+def test_the_end_of_a_connection_over_tls_is_not_worth_a_word(
+    tmp_path: Path, home: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """asyncio warns of a protocol that wants to go on reading behind the end of what is encrypted."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(signed(tmp_path, 1))
+
+    def broker(connection: socket.socket) -> None:
+        with context.wrap_socket(connection, server_side=True) as secure:
+            frame(secure)
+            secure.sendall(response(7))
+
+    for tls, listen_tls in ((None, MADE), (UpstreamTls(insecure=True), None)):
+        serve = answering if tls is None else broker
+        with (
+            serving(serve) as address,
+            proxy(tmp_path, address, tls=tls, listen_tls=listen_tls) as between,
+            contextlib.ExitStack() as open_ones,
+        ):
+            client = open_ones.enter_context(socket.create_connection(between.address, 10))
+            if listen_tls is not None:
+                client = open_ones.enter_context(trusting(home / "ca.pem").wrap_socket(client, server_hostname="::1"))
+            client.sendall(request(7, api_key=12, version=0))
+            assert client.recv(999) == response(7)
+            client.shutdown(socket.SHUT_WR) if tls is None else client.recv(1)
+            between.stop()
+    assert capfd.readouterr().err == ""
 
 
 def test_what_comes_with_the_end_of_the_handshake_is_not_lost(tmp_path: Path, home: Path) -> None:

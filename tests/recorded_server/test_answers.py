@@ -156,6 +156,29 @@ def test_a_producer_goes_on_from_its_own_epoch() -> None:
         assert (again["producer_id"], again["producer_epoch"]) == (9, 8)
 
 
+def test_an_idempotent_producer_is_served_where_the_recorded_one_was_none() -> None:
+    """Java's producers are idempotent by default, librdkafka's and others are not."""
+    produced = exchange("Produce", 8, {"acks": -1, "topic_data": []}, {"responses": []})
+    first = {"transactional_id": None, "transaction_timeout_ms": 1, "producer_id": -1, "producer_epoch": -1}
+    with dissector.serve([produced]) as broker:
+        ids = [ask(broker.address, "InitProducerId", 4, first).body for _ in range(2)]
+        known = {**first, "producer_id": ids[0]["producer_id"], "producer_epoch": 3}
+        again = ask(broker.address, "InitProducerId", 4, known)
+        spent = {**first, "producer_id": ids[0]["producer_id"], "producer_epoch": 0x7FFE}
+        other = ask(broker.address, "InitProducerId", 4, spent)
+        refused = ask(broker.address, "InitProducerId", 4, {**first, "transactional_id": "teller"})
+    assert [each["error_code"] for each in ids] == [0, 0]
+    assert ids[0]["producer_id"] != ids[1]["producer_id"]
+    assert min(each["producer_id"] for each in ids) >= 0
+    assert {each["producer_epoch"] for each in ids} == {0}
+    assert (again.body["producer_id"], again.body["producer_epoch"]) == (ids[0]["producer_id"], 4)
+    assert other.body["producer_id"] not in {each["producer_id"] for each in ids}
+    assert other.body["producer_epoch"] == 0
+    assert refused.body["error_code"] == 35
+    with dissector.serve([exchange("Metadata", 5, {"topics": None}, METADATA)]) as broker:
+        assert ask(broker.address, "InitProducerId", 4, first).body["error_code"] == 35, "nobody produced"
+
+
 def test_recorded_order_then_the_last_success_and_again_from_the_start() -> None:
     beat = {"group_id": "g", "generation_id": 1, "member_id": "m"}
     codes = [0, 27, 0, 27]

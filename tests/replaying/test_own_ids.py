@@ -41,6 +41,10 @@ def test_members_have_their_id_and_their_generation() -> None:
     assert ids.request({**beat, "group_id": "h"})["generation_id"] == 4, "a generation is one of a group"
     assignments = [{"member_id": "old", "assignment": b""}]
     assert ids.request({**beat, "assignments": assignments})["assignments"][0]["member_id"] == "new"
+    reason = "need to re-join with the given member-id: old"
+    assert ids.request({**beat, "reason": reason})["reason"] == "need to re-join with the given member-id: new"
+    assert ids.request({**beat, "reason": "too old, older"})["reason"] == "too old, older"
+    assert ids.request({**beat, "reason": None})["reason"] is None
 
 
 def test_topics_and_leaders_are_those_of_the_cluster() -> None:

@@ -33,10 +33,14 @@ def settled(log: Path) -> int:
 
 def lines(log: Path, start: int) -> list[str]:
     """What was logged from a position of the file on, once the broker is done with it."""
-    end = settled(log)
+    return since(log, start, settled(log))
+
+
+def since(log: Path, start: int, end: int | None = None) -> list[str]:
+    """What was logged from a position of the file on, up to now or to another position."""
     with log.open("rb") as file:
         file.seek(start)
-        return file.read(end - start).decode().splitlines()
+        return file.read(-1 if end is None else end - start).decode().splitlines()
 
 
 def exchanges(logged: list[str], ports: tuple[int, ...]) -> Iterator[dict[str, object]]:

@@ -202,11 +202,17 @@ def _numbers(release: str) -> tuple[int, ...]:
 
 
 def rust_program(name: str = "lab-rskafka") -> Path:
-    """A compiled program of the Rust client."""
+    """A compiled program of the Rust client. A source that has changed gets the time of now: cargo compiles what is
+    newer than its program, and a source may have been written while that was compiled."""
     folder = BUILD / "rust"
-    shutil.copytree(HERE / "rust", folder, dirs_exist_ok=True)
+    shutil.copytree(HERE / "rust", folder, dirs_exist_ok=True, copy_function=_copy_changed)
     run(require("cargo"), "build", "--quiet", folder=folder)
     return folder / "target" / "debug" / name
+
+
+def _copy_changed(source: str, target: str) -> None:
+    if not Path(target).exists() or Path(source).read_bytes() != Path(target).read_bytes():
+        shutil.copyfile(source, target)
 
 
 def client_version(client: str) -> str:

@@ -1,9 +1,14 @@
 // kafkajs in the scenarios of the survey.
 
 const { CompressionTypes, Kafka, logLevel } = require("kafkajs");
-const { ALICE, GIVE_UP_MS, GROUP, SCENARIO, SERVERS, TOPIC, WRONG, inputEnds, orders, refused, sleep } = require("./survey-task.js");
+const {
+  ALICE, GIVE_UP_MS, GROUP, MECHANISM, SCENARIO, SECRET, SERVERS, TOKEN, TOPIC, TRUST, WRONG, delivered, inputEnds, orders, refused,
+  sleep, told,
+} = require("./survey-task.js");
 
-const kafka = new Kafka({ brokers: [SERVERS], logLevel: logLevel.NOTHING });
+const token = { oauthBearerProvider: async () => ({ value: TOKEN }) };
+const login = MECHANISM && { sasl: { mechanism: MECHANISM.toLowerCase(), username: ALICE, password: SECRET, ...token } };
+const kafka = new Kafka({ brokers: [SERVERS], logLevel: logLevel.NOTHING, ...(TRUST && { ssl: TRUST }), ...login });
 
 async function produce(count, words = 12, { settings = {}, ...send } = {}) {
   const producer = kafka.producer(settings);
@@ -25,14 +30,16 @@ async function produceSlowly() {
 }
 
 // Returns a member, and a promise of its having seen `count` records.
-async function join(count, settings = {}) {
+async function join(count, settings = {}, onCrash = () => {}, onRecord = () => {}) {
   const consumer = kafka.consumer({ groupId: GROUP, ...settings });
+  consumer.on(consumer.events.CRASH, ({ payload }) => onCrash(payload.error));
   await consumer.connect();
   await consumer.subscribe({ topic: TOPIC, fromBeginning: true });
   let seen = 0;
   const next = new Map();
   const drained = new Promise((resolve) => consumer.run({
     eachMessage: async ({ partition, message }) => {
+      onRecord();
       next.set(partition, String(Number(message.offset) + 1));
       if (++seen === count) resolve();
     },
@@ -87,7 +94,26 @@ async function steadily() {
   await consumer.disconnect();
 }
 
-async function login() {
+// Goes on after errors, and tells of each.
+async function faulted() {
+  const producer = kafka.producer(), sends = [];
+  await producer.connect();
+  for (const message of orders(40)) {
+    sends.push(delivered(producer.send({ topic: TOPIC, messages: [message] })));
+    await sleep(20);
+  }
+  const count = (await Promise.all(sends)).filter(Boolean).length;
+  await producer.disconnect();
+  let seen = 0;
+  const { consumer, drained, next } = await join(count, {}, (error) => told("thrown", error), () => ++seen);
+  await Promise.race([drained, sleep(90_000)]);
+  await consumer.commitOffsets([...next].map(([partition, offset]) => ({ topic: TOPIC, partition, offset })))
+    .catch((error) => told("thrown", error));
+  await consumer.disconnect();
+  told("seen", seen);
+}
+
+async function loginRefused() {
   const guarded = new Kafka({ brokers: [SERVERS], logLevel: logLevel.NOTHING, sasl: { mechanism: "plain", username: ALICE, password: WRONG } });
   const producer = guarded.producer();
   await refused(producer.connect(), GIVE_UP_MS);
@@ -108,7 +134,8 @@ async function main() {
     case "large-batches": await produce(100, 700); return consume(100);
     case "slow-broker": await produceSlowly(); return consume(40);
     case "broker-restarted": case "leader-moved": return steadily();
-    case "auth-refused": return login();
+    case "faulted": return faulted();
+    case "auth-refused": return loginRefused();
   }
 }
 

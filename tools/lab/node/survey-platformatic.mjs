@@ -3,8 +3,15 @@
 import { Consumer, Producer, stringDeserializers, stringSerializers } from "@platformatic/kafka";
 import task from "./survey-task.js";
 
-const { ALICE, GIVE_UP_MS, GROUP, SCENARIO, SERVERS, TOPIC, WRONG, inputEnds, orders, refused, sleep } = task;
-const common = { clientId: "platformatic", bootstrapBrokers: [SERVERS] };
+const {
+  ALICE, GIVE_UP_MS, GROUP, MECHANISM, SCENARIO, SECRET, SERVERS, TOKEN, TOPIC, TRUST, WRONG, delivered, inputEnds, orders, refused,
+  sleep, told,
+} = task;
+const credentials = MECHANISM === "OAUTHBEARER" ? { token: TOKEN } : { username: ALICE, password: SECRET };
+const common = {
+  clientId: "platformatic", bootstrapBrokers: [SERVERS], ...(TRUST && { tls: TRUST }),
+  ...(MECHANISM && { sasl: { mechanism: MECHANISM, ...credentials } }),
+};
 const records = (count, words) => orders(count, words).map((order) => ({ topic: TOPIC, ...order }));
 const makeProducer = (settings = {}) => new Producer({ ...common, serializers: stringSerializers, ...settings });
 
@@ -27,14 +34,15 @@ async function produceSlowly() {
 }
 
 // Returns a member, and a promise of its having seen `count` records.
-async function join(count, settings = {}) {
+async function join(count, settings = {}, onError = (error) => console.error(error.message), onRecord = () => {}) {
   const consumer = new Consumer({ ...common, groupId: GROUP, deserializers: stringDeserializers, ...settings });
-  consumer.on("error", (error) => console.error(error.message));
+  consumer.on("error", onError);
   const stream = await consumer.consume({ topics: [TOPIC], mode: "committed", fallbackMode: "earliest" });
-  stream.on("error", (error) => console.error(error.message));
+  stream.on("error", onError);
   let seen = 0;
   const last = new Map();
   const drained = new Promise((resolve) => stream.on("data", (message) => {
+    onRecord();
     last.set(message.partition, message);
     if (++seen === count) resolve();
   }));
@@ -89,6 +97,23 @@ async function steadily() {
   await leave(member);
 }
 
+// Goes on after errors, and tells of each.
+async function faulted() {
+  const producer = makeProducer(), sends = [];
+  for (const message of records(40)) {
+    sends.push(delivered(producer.send({ messages: [message] })));
+    await sleep(20);
+  }
+  const count = (await Promise.all(sends)).filter(Boolean).length;
+  await producer.close();
+  let seen = 0;
+  const member = await join(count, {}, (error) => told("thrown", error), () => ++seen);
+  await Promise.race([member.drained, sleep(90_000)]);
+  for (const message of member.last.values()) await Promise.resolve(message.commit()).catch((error) => told("thrown", error));
+  await leave(member);
+  told("seen", seen);
+}
+
 async function login() {
   const producer = makeProducer({ sasl: { mechanism: "PLAIN", username: ALICE, password: WRONG } });
   await refused(producer.send({ messages: records(1, 3) }), GIVE_UP_MS);
@@ -110,6 +135,7 @@ async function main() {
     case "large-batches": await produce(100, 700); return consume(100);
     case "slow-broker": await produceSlowly(); return consume(40);
     case "broker-restarted": case "leader-moved": return steadily();
+    case "faulted": return faulted();
     case "auth-refused": return login();
   }
 }

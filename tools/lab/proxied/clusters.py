@@ -18,9 +18,7 @@ STEP: Final = 100
 PORTS: Final = {"CLIENTS": 19392, "TLS": 19401, "MTLS": 19402, "SASL": 19403}
 """Of the first broker: in plain, over TLS, over TLS with the client's certificate, and with a login over TLS."""
 BROKERS: Final = 3
-_PROTOCOLS: Final = (
-    "CLIENTS:PLAINTEXT,TLS:SSL,MTLS:SSL,SASL:SASL_SSL,SCRAM:SASL_SSL,ADMIN:PLAINTEXT,CONTROLLER:PLAINTEXT"
-)
+_PROTOCOLS: Final = "CLIENTS:PLAINTEXT,TLS:SSL,MTLS:SSL,SASL:SASL_SSL,ADMIN:PLAINTEXT,CONTROLLER:PLAINTEXT"
 
 
 def ports_of(listener: str, brokers: int) -> tuple[int, ...]:
@@ -59,9 +57,11 @@ group.initial.rebalance.delay.ms=0
 group.consumer.heartbeat.interval.ms=1000
 group.consumer.min.heartbeat.interval.ms=500
 auto.leader.rebalance.enable=false
-sasl.enabled.mechanisms=PLAIN,SCRAM-SHA-256
+sasl.enabled.mechanisms=PLAIN,SCRAM-SHA-256,OAUTHBEARER
 listener.name.sasl.plain.sasl.jaas.config={LOGIN}.plain.PlainLoginModule required {PLAIN_USERS};
 listener.name.sasl.scram-sha-256.sasl.jaas.config={LOGIN}.scram.ScramLoginModule required;
+listener.name.sasl.oauthbearer.sasl.jaas.config={LOGIN}.oauthbearer.OAuthBearerLoginModule required \
+  unsecuredLoginStringClaim_sub="broker";
 ssl.keystore.location={KEYSTORE}
 ssl.keystore.password={KEYSTORE_PASSWORD}
 ssl.truststore.location={TRUSTSTORE}

@@ -23,16 +23,30 @@ ip -n {NAME} link set lo up
 
 @contextlib.contextmanager
 def island() -> Iterator[list[str]]:
-    """Make it; what to put before a command that runs in it. It is removed at the end."""
+    """Make it; what to put before a command that runs in it. It is removed at the end; one that somebody else has made
+    stays."""
+    first, *others = _SETUP.strip().splitlines()
+    _make(first)
     try:
-        for line in _SETUP.strip().splitlines():
-            done = subprocess.run(line.split(), capture_output=True, text=True, check=False)
-            if done.returncode:
-                raise MissingToolError(f"no namespace for clients: {line}: {done.stderr.strip()}")
+        for line in others:
+            _make(line)
         yield ["ip", "netns", "exec", NAME]
     finally:
         for words in (["ip", "netns", "del", NAME], ["ip", "link", "del", "kd-proxy"]):
             subprocess.run(words, capture_output=True, check=False)
+
+
+def _make(line: str) -> None:
+    done = subprocess.run(line.split(), capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise MissingToolError(f"no namespace for clients: {line}: {done.stderr.strip()}")
+
+
+def loopback_packets(prefix: list[str]) -> int:
+    """How many packets there were on the loopback interface there, where nobody listens: brokers advertise addresses of
+    it."""
+    command = [*prefix, "cat", "/sys/class/net/lo/statistics/tx_packets"]
+    return int(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
 
 
 def reaches(prefix: list[str], port: int) -> bool:

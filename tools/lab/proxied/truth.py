@@ -88,9 +88,11 @@ def acknowledged(path: Path) -> tuple[dict[Place, bytes | None], int]:
         for number, exchange in exchanges.items():
             parts = _parts(exchange.response)
             for (topic, partition), sent in values[number].items():
-                base = parts.get(partition, -1)
-                if topic is None or partition is None or base < 0:
-                    elsewhere += len(sent) if base == -1 and exchange.response is not None else 0
+                base = parts.get(partition)
+                if topic is None or partition is None or base is None:
+                    continue
+                if base < 0:
+                    elsewhere += len(sent)
                     continue
                 places |= {(topic, partition, base + n): value for n, value in enumerate(sent)}
     return places, elsewhere

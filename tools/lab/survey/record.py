@@ -1,6 +1,7 @@
 """Record the survey: each client in each scenario, one cluster at a time, one client at a time."""
 
 import json
+import os
 import shutil
 import subprocess
 import tempfile
@@ -102,10 +103,20 @@ def _keep(client: SurveyedClient, scenario: SurveyScenario, path: Path, data: by
 
 
 def run_client(command: Sequence[str], event: Callable[[], object] | None, seconds: float) -> str:
-    """Run it to its end; return its error output if it failed. `event` happens meanwhile; the client's standard input
-    ends when it returns."""
+    """Run it as `output_of` does; return its output if it failed."""
+    code, said = output_of(command, event, seconds, {})
+    return said if code else ""
+
+
+def output_of(
+    command: Sequence[str], event: Callable[[], object] | None, seconds: float, environment: Mapping[str, str]
+) -> tuple[int, str]:
+    """Run it to its end; return its exit code and what it said. `event` happens meanwhile; the client's standard input
+    ends when it returns. `environment` is added to that of this process."""
     with tempfile.TemporaryFile() as output:
-        process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=output, stderr=output)
+        process = subprocess.Popen(
+            command, stdin=subprocess.PIPE, stdout=output, stderr=output, env=os.environ | environment
+        )
         try:
             if event is not None:
                 event()
@@ -113,7 +124,7 @@ def run_client(command: Sequence[str], event: Callable[[], object] | None, secon
         except subprocess.TimeoutExpired:
             process.kill()
             process.communicate()
-            return f"did not end within {seconds:.0f} s"
+            return 1, f"did not end within {seconds:.0f} s"
         output.seek(0)
         said = output.read().decode(errors="replace").strip()
-    return said or "no word" if process.returncode else ""
+    return process.returncode, said or ("no word" if process.returncode else "")

@@ -29,6 +29,7 @@ public final class Survey {
             case "large-batches" -> { produce(100, 700); consume(100, 0); }
             case "slow-broker" -> { produceSlowly(); consume(40, 0); }
             case "broker-restarted", "leader-moved" -> steadily();
+            case "faulted" -> faulted();
             case "auth-refused" -> refused();
             default -> throw new IllegalArgumentException(arguments[1]);
         }
@@ -36,8 +37,27 @@ public final class Survey {
 
     private static Map<String, Object> config(Object... pairs) {
         Map<String, Object> config = new HashMap<>(Map.of("bootstrap.servers", servers));
+        config.putAll(login());
         for (int n = 0; n < pairs.length; n += 2) config.put((String) pairs[n], pairs[n + 1]);
         return config;
+    }
+
+    /** How to log in, and the certificate to trust, if the environment says so. */
+    private static Map<String, Object> login() {
+        String mechanism = System.getenv().getOrDefault("LAB_MECHANISM", ""), trust = System.getenv().getOrDefault("LAB_TRUST", "");
+        Map<String, Object> login = new HashMap<>();
+        if (!trust.isEmpty()) login.putAll(Map.of("ssl.truststore.type", "PEM", "ssl.truststore.location", trust));
+        if (!mechanism.isEmpty()) {
+            String modules = "org.apache.kafka.common.security.", named = " required username=alice password=\"alice-secret\";";
+            login.putAll(Map.of("sasl.mechanism", mechanism, "sasl.jaas.config", switch (mechanism) {
+                case "OAUTHBEARER" -> modules + "oauthbearer.OAuthBearerLoginModule required unsecuredLoginStringClaim_sub=alice;";
+                case "PLAIN" -> modules + "plain.PlainLoginModule" + named;
+                default -> modules + "scram.ScramLoginModule" + named;
+            }));
+        }
+        String protocol = (mechanism.isEmpty() ? "" : "SASL_") + (trust.isEmpty() ? "PLAINTEXT" : "SSL");
+        if (!protocol.equals("PLAINTEXT")) login.put("security.protocol", protocol);
+        return login;
     }
 
     private static KafkaProducer<String, String> producer(Object... pairs) {
@@ -139,6 +159,35 @@ public final class Survey {
             producer.flush();
             consumer.commitSync();
         }
+    }
+
+    /** Goes on after errors, and tells of each. */
+    private static void faulted() throws Exception {
+        List<Exception> failed = Collections.synchronizedList(new ArrayList<>());
+        try (var producer = producer()) {
+            for (int n = 0; n < 40; n++) {
+                producer.send(order(n, 12), (place, error) -> { if (error != null) failed.add(error); });
+                Thread.sleep(20);
+            }
+        }
+        for (Exception error : failed) System.err.println("not delivered: " + error);
+        int seen = 0;
+        try (var consumer = consumer()) {
+            long deadline = System.nanoTime() + 90_000_000_000L;
+            while (seen < 40 - failed.size() && System.nanoTime() < deadline) {
+                try {
+                    seen += consumer.poll(Duration.ofMillis(100)).count();
+                } catch (org.apache.kafka.common.KafkaException error) {
+                    System.err.println("thrown: " + error);
+                }
+            }
+            try {
+                consumer.commitSync();
+            } catch (org.apache.kafka.common.KafkaException error) {
+                System.err.println("thrown: " + error);
+            }
+        }
+        System.err.println("seen: " + seen);
     }
 
     private static void refused() throws Exception {

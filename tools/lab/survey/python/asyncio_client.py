@@ -1,23 +1,50 @@
 """aiokafka in the scenarios of the survey."""
 
 import asyncio
+import ssl
 import time
 
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer
+from aiokafka.abc import AbstractTokenProvider
 from aiokafka.errors import KafkaError
 
 from tools.lab.survey.python.task import (
     ALICE,
     CODECS,
+    DELIVERED_SECONDS,
+    FAULTED_COUNT,
     GIVE_UP_SECONDS,
     GROUP,
+    MECHANISM,
+    PASSWORD,
+    PROTOCOL,
     SCENARIO,
+    SEEN_SECONDS,
     SERVERS,
+    TOKEN,
     TOPIC,
+    TRUST,
     WRONG,
     input_ends,
     order,
+    told,
 )
+
+
+class Token(AbstractTokenProvider):
+    async def token(self) -> str:
+        return TOKEN
+
+
+def common() -> dict[str, object]:
+    if PROTOCOL == "PLAINTEXT":
+        return {"bootstrap_servers": SERVERS}
+    return {
+        "bootstrap_servers": SERVERS, "security_protocol": PROTOCOL,
+        "ssl_context": ssl.create_default_context(cafile=TRUST) if TRUST else None,
+        "sasl_mechanism": MECHANISM or "PLAIN", "sasl_plain_username": ALICE, "sasl_plain_password": PASSWORD,
+        "sasl_oauth_token_provider": Token(),
+    }  # fmt: skip
 
 
 async def send(producer: AIOKafkaProducer, count: int, words: int = 12, pause: float = 0) -> None:
@@ -30,12 +57,12 @@ async def send(producer: AIOKafkaProducer, count: int, words: int = 12, pause: f
 
 
 async def produce(count: int, words: int = 12, pause: float = 0, **settings: object) -> None:
-    async with AIOKafkaProducer(bootstrap_servers=SERVERS, **settings) as producer:
+    async with AIOKafkaProducer(**common(), **settings) as producer:
         await send(producer, count, words, pause)
 
 
 def consumer(**settings: object) -> AIOKafkaConsumer:
-    return AIOKafkaConsumer(TOPIC, bootstrap_servers=SERVERS, group_id=GROUP, auto_offset_reset="earliest", **settings)
+    return AIOKafkaConsumer(TOPIC, **common(), group_id=GROUP, auto_offset_reset="earliest", **settings)
 
 
 async def drain(member: AIOKafkaConsumer, count: int) -> None:
@@ -64,7 +91,7 @@ async def members() -> None:
 
 
 async def transactions() -> None:
-    async with AIOKafkaProducer(bootstrap_servers=SERVERS, transactional_id=f"{GROUP}-teller") as producer:
+    async with AIOKafkaProducer(**common(), transactional_id=f"{GROUP}-teller") as producer:
         for commit in (True, False, True):
             await producer.begin_transaction()
             await send(producer, 10)
@@ -75,7 +102,7 @@ async def transactions() -> None:
 async def steadily() -> None:
     """Produce and consume until standard input ends."""
     ended, n = input_ends(), 0
-    async with AIOKafkaProducer(bootstrap_servers=SERVERS) as producer, consumer() as member:
+    async with AIOKafkaProducer(**common()) as producer, consumer() as member:
         while not ended.is_set():
             key, value = order(n, 3)
             await producer.send(TOPIC, value, key=key)
@@ -84,6 +111,32 @@ async def steadily() -> None:
             n += 1
         await producer.flush()
         await member.commit()
+
+
+async def faulted() -> None:
+    """Go on after errors, and tell of each."""
+    sent: list[asyncio.Future[object]] = []
+    async with AIOKafkaProducer(**common()) as producer:
+        for n in range(FAULTED_COUNT):
+            key, value = order(n)
+            sent.append(await producer.send(TOPIC, value, key=key))
+            await asyncio.sleep(0.02)
+        await asyncio.wait(sent, timeout=DELIVERED_SECONDS)
+        failed = [each.exception() if each.done() else TimeoutError() for each in sent]
+    for error in filter(None, failed):
+        told("not delivered", error)
+    seen, deadline = 0, time.monotonic() + SEEN_SECONDS
+    async with consumer() as member:
+        while seen < failed.count(None) and time.monotonic() < deadline:
+            try:
+                seen += sum(map(len, (await member.getmany(timeout_ms=100)).values()))
+            except KafkaError as error:
+                told("thrown", error)
+        try:
+            await member.commit()
+        except KafkaError as error:
+            told("thrown", error)
+    told("seen", seen)
 
 
 async def refused() -> None:
@@ -98,6 +151,9 @@ async def refused() -> None:
         raise AssertionError("not refused")
     finally:
         await producer.stop()
+
+
+TROUBLES = {"broker-restarted": steadily, "leader-moved": steadily, "faulted": faulted, "auth-refused": refused}
 
 
 async def main() -> None:
@@ -124,10 +180,8 @@ async def main() -> None:
         case "slow-broker":
             await produce(40, pause=0.02)
             await consume(40)
-        case "broker-restarted" | "leader-moved":
-            await steadily()
-        case "auth-refused":
-            await refused()
+        case trouble:
+            await TROUBLES[trouble]()
 
 
 if __name__ == "__main__":

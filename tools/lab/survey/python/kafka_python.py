@@ -5,23 +5,45 @@ import time
 
 from kafka import KafkaConsumer, KafkaProducer
 from kafka.errors import KafkaError
+from kafka.net.sasl.oauth import AbstractTokenProvider
 
 from tools.lab.survey.python.task import (
     ALICE,
     CODECS,
+    DELIVERED_SECONDS,
+    FAULTED_COUNT,
     GIVE_UP_SECONDS,
     GROUP,
+    MECHANISM,
+    PASSWORD,
+    PROTOCOL,
     SCENARIO,
+    SEEN_SECONDS,
     SERVERS,
+    TOKEN,
     TOPIC,
+    TRUST,
     WRONG,
     input_ends,
     order,
+    told,
 )
 
 
+class Token(AbstractTokenProvider):
+    def token(self) -> str:
+        return TOKEN
+
+
+COMMON: dict[str, object] = {"bootstrap_servers": SERVERS}
+if PROTOCOL != "PLAINTEXT":
+    COMMON |= {"security_protocol": PROTOCOL, "ssl_cafile": TRUST or None, "sasl_mechanism": MECHANISM or None,
+               "sasl_plain_username": ALICE, "sasl_plain_password": PASSWORD,
+               "sasl_oauth_token_provider": Token()}  # fmt: skip
+
+
 def produce(count: int, words: int = 12, pause: float = 0, **settings: object) -> None:
-    producer = KafkaProducer(bootstrap_servers=SERVERS, **settings)
+    producer = KafkaProducer(**COMMON, **settings)
     for n in range(count):
         key, value = order(n, words)
         producer.send(TOPIC, value, key=key)
@@ -31,7 +53,7 @@ def produce(count: int, words: int = 12, pause: float = 0, **settings: object) -
 
 
 def consumer(**settings: object) -> KafkaConsumer:
-    return KafkaConsumer(TOPIC, bootstrap_servers=SERVERS, group_id=GROUP, auto_offset_reset="earliest", **settings)
+    return KafkaConsumer(TOPIC, **COMMON, group_id=GROUP, auto_offset_reset="earliest", **settings)
 
 
 def drain(member: KafkaConsumer, count: int) -> None:
@@ -78,7 +100,7 @@ def members() -> None:
 
 
 def transactions() -> None:
-    producer = KafkaProducer(bootstrap_servers=SERVERS, transactional_id=f"{GROUP}-teller")
+    producer = KafkaProducer(**COMMON, transactional_id=f"{GROUP}-teller")
     producer.init_transactions()
     for commit in (True, False, True):
         producer.begin_transaction()
@@ -94,7 +116,7 @@ def transactions() -> None:
 def steadily() -> None:
     """Produce and consume until standard input ends."""
     ended, n = input_ends(), 0
-    producer, member = KafkaProducer(bootstrap_servers=SERVERS), consumer()
+    producer, member = KafkaProducer(**COMMON), consumer()
     while not ended.is_set():
         key, value = order(n, 3)
         producer.send(TOPIC, value, key=key)
@@ -105,6 +127,31 @@ def steadily() -> None:
     producer.close()
     member.commit()
     member.close()
+
+
+def faulted() -> None:
+    """Go on after errors, and tell of each."""
+    producer, failed = KafkaProducer(**COMMON), []
+    for n in range(FAULTED_COUNT):
+        key, value = order(n)
+        producer.send(TOPIC, value, key=key).add_errback(failed.append)
+        time.sleep(0.02)
+    producer.flush(DELIVERED_SECONDS)
+    producer.close(10)
+    for error in failed:
+        told("not delivered", error)
+    member, seen, deadline = consumer(), 0, time.monotonic() + SEEN_SECONDS
+    while seen < FAULTED_COUNT - len(failed) and time.monotonic() < deadline:
+        try:
+            seen += sum(map(len, member.poll(100).values()))
+        except KafkaError as error:
+            told("thrown", error)
+    try:
+        member.commit()
+    except KafkaError as error:
+        told("thrown", error)
+    member.close()
+    told("seen", seen)
 
 
 def refused() -> None:
@@ -118,6 +165,9 @@ def refused() -> None:
         print(error)
     else:
         raise AssertionError("not refused")
+
+
+TROUBLES = {"broker-restarted": steadily, "leader-moved": steadily, "faulted": faulted, "auth-refused": refused}
 
 
 def main() -> None:
@@ -144,10 +194,8 @@ def main() -> None:
         case "slow-broker":
             produce(40, pause=0.02)
             consume(40)
-        case "broker-restarted" | "leader-moved":
-            steadily()
-        case "auth-refused":
-            refused()
+        case trouble:
+            TROUBLES[trouble]()
 
 
 if __name__ == "__main__":

@@ -8,19 +8,38 @@ from confluent_kafka import Consumer, KafkaException, Producer
 from tools.lab.survey.python.task import (
     ALICE,
     CODECS,
+    DELIVERED_SECONDS,
+    FAULTED_COUNT,
     GIVE_UP_SECONDS,
     GROUP,
+    MECHANISM,
+    PASSWORD,
+    PROTOCOL,
     SCENARIO,
+    SEEN_SECONDS,
     SERVERS,
     TOPIC,
+    TRUST,
     WRONG,
     input_ends,
     order,
+    told,
 )
+
+COMMON: dict[str, object] = {"bootstrap.servers": SERVERS}
+if TRUST:
+    COMMON["ssl.ca.location"] = TRUST
+if PROTOCOL != "PLAINTEXT":
+    COMMON["security.protocol"] = PROTOCOL.lower()
+if MECHANISM == "OAUTHBEARER":
+    COMMON |= {"sasl.mechanism": MECHANISM, "enable.sasl.oauthbearer.unsecure.jwt": True,
+               "sasl.oauthbearer.config": f"principal={ALICE}"}  # fmt: skip
+elif MECHANISM:
+    COMMON |= {"sasl.mechanism": MECHANISM, "sasl.username": ALICE, "sasl.password": PASSWORD}
 
 
 def produce(count: int, words: int = 12, pause: float = 0, **settings: object) -> None:
-    producer = Producer({"bootstrap.servers": SERVERS, **settings})
+    producer = Producer({**COMMON, **settings})
     for n in range(count):
         key, value = order(n, words)
         producer.produce(TOPIC, value, key=key)
@@ -29,7 +48,7 @@ def produce(count: int, words: int = 12, pause: float = 0, **settings: object) -
 
 
 def consumer(**settings: object) -> Consumer:
-    made = Consumer({"bootstrap.servers": SERVERS, "group.id": GROUP, "auto.offset.reset": "earliest", **settings})
+    made = Consumer({**COMMON, "group.id": GROUP, "auto.offset.reset": "earliest", **settings})
     made.subscribe([TOPIC])
     return made
 
@@ -73,7 +92,7 @@ def members(**settings: object) -> None:
 
 
 def transactions() -> None:
-    producer = Producer({"bootstrap.servers": SERVERS, "transactional.id": f"{GROUP}-teller"})
+    producer = Producer({**COMMON, "transactional.id": f"{GROUP}-teller"})
     producer.init_transactions(30)
     for commit in (True, False, True):
         producer.begin_transaction()
@@ -88,7 +107,7 @@ def transactions() -> None:
 def steadily() -> None:
     """Produce and consume until standard input ends."""
     ended, n = input_ends(), 0
-    producer, member = Producer({"bootstrap.servers": SERVERS}), consumer()
+    producer, member = Producer(COMMON), consumer()
     while not ended.is_set():
         key, value = order(n, 3)
         producer.produce(TOPIC, value, key=key)
@@ -101,6 +120,36 @@ def steadily() -> None:
     member.close()
 
 
+def faulted() -> None:
+    """Go on after errors, and tell of each."""
+    producer, failed = Producer(COMMON), []
+
+    def delivered(error: object, _message: object) -> None:
+        if error is not None:
+            failed.append(error)
+
+    for n in range(FAULTED_COUNT):
+        key, value = order(n)
+        producer.produce(TOPIC, value, key=key, on_delivery=delivered)
+        producer.poll(0)
+        time.sleep(0.02)
+    failed += [TimeoutError()] * producer.flush(DELIVERED_SECONDS)
+    for error in failed:
+        told("not delivered", error)
+    member, seen, deadline = consumer(), 0, time.monotonic() + SEEN_SECONDS
+    while seen < FAULTED_COUNT - len(failed) and time.monotonic() < deadline:
+        message = member.poll(0.5)
+        if message is not None and message.error():
+            told("thrown", message.error())
+        seen += message is not None and not message.error()
+    try:
+        member.commit(asynchronous=False)
+    except KafkaException as error:
+        told("thrown", error)
+    member.close()
+    told("seen", seen)
+
+
 def refused() -> None:
     produce_settings = {"security.protocol": "sasl_plaintext", "sasl.mechanism": "PLAIN", "sasl.username": ALICE,
                         "sasl.password": WRONG}  # fmt: skip
@@ -109,6 +158,9 @@ def refused() -> None:
     producer.produce(TOPIC, value, key=key)
     assert producer.flush(GIVE_UP_SECONDS), "not refused"
     producer.purge()
+
+
+TROUBLES = {"broker-restarted": steadily, "leader-moved": steadily, "faulted": faulted, "auth-refused": refused}
 
 
 def main() -> None:
@@ -135,10 +187,8 @@ def main() -> None:
         case "slow-broker":
             produce(40, pause=0.02)
             consume(40)
-        case "broker-restarted" | "leader-moved":
-            steadily()
-        case "auth-refused":
-            refused()
+        case trouble:
+            TROUBLES[trouble]()
 
 
 if __name__ == "__main__":

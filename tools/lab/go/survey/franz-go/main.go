@@ -4,17 +4,37 @@ package main
 import (
 	"context"
 	"errors"
+	"sync/atomic"
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kgo"
+	"github.com/twmb/franz-go/pkg/sasl/oauth"
 	"github.com/twmb/franz-go/pkg/sasl/plain"
+	"github.com/twmb/franz-go/pkg/sasl/scram"
 
 	"kdissect/lab/survey/task"
 )
 
 var background = context.Background()
 
+func login() []kgo.Opt {
+	var options []kgo.Opt
+	switch task.Mechanism {
+	case "PLAIN":
+		options = append(options, kgo.SASL(plain.Auth{User: task.Alice, Pass: task.Secret}.AsMechanism()))
+	case "SCRAM-SHA-256":
+		options = append(options, kgo.SASL(scram.Auth{User: task.Alice, Pass: task.Secret}.AsSha256Mechanism()))
+	case "OAUTHBEARER":
+		options = append(options, kgo.SASL(oauth.Auth{Token: task.Token}.AsMechanism()))
+	}
+	if config := task.TLS(); config != nil {
+		options = append(options, kgo.DialTLSConfig(config))
+	}
+	return options
+}
+
 func client(options ...kgo.Opt) *kgo.Client {
+	options = append(login(), options...)
 	return task.Must1(kgo.NewClient(append(options, kgo.SeedBrokers(task.Servers))...))
 }
 
@@ -128,6 +148,41 @@ func steadily() {
 	}
 }
 
+// faulted goes on after errors, and tells of each.
+func faulted() {
+	ctx, cancel := context.WithTimeout(background, task.DeliveredTime)
+	producer, failed := client(), atomic.Int64{}
+	for n := range task.FaultedCount {
+		producer.Produce(ctx, record(n, 12), func(_ *kgo.Record, err error) {
+			if err != nil {
+				failed.Add(1)
+				task.Told("not delivered", err)
+			}
+		})
+		time.Sleep(20 * time.Millisecond)
+	}
+	_ = producer.Flush(ctx)
+	cancel()
+	producer.Close()
+	member, seen := consumer(), 0
+	for deadline := time.Now().Add(task.SeenTime); seen < task.FaultedCount-int(failed.Load()) && time.Now().Before(deadline); {
+		ctx, cancel := context.WithTimeout(background, time.Second)
+		fetches := member.PollFetches(ctx)
+		cancel()
+		for _, each := range fetches.Errors() {
+			if !errors.Is(each.Err, context.DeadlineExceeded) {
+				task.Told("thrown", each.Err)
+			}
+		}
+		seen += fetches.NumRecords()
+	}
+	if err := member.CommitUncommittedOffsets(background); err != nil {
+		task.Told("thrown", err)
+	}
+	member.Close()
+	task.Told("seen", seen)
+}
+
 func refused() {
 	producer := client(kgo.SASL(plain.Auth{User: task.Alice, Pass: task.Wrong}.AsMechanism()))
 	ctx, cancel := context.WithTimeout(background, task.GiveUp)
@@ -167,6 +222,8 @@ func main() {
 		consume(40, 0)
 	case "broker-restarted", "leader-moved":
 		steadily()
+	case "faulted":
+		faulted()
 	case "auth-refused":
 		refused()
 	}

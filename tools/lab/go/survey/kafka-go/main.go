@@ -4,18 +4,35 @@ package main
 import (
 	"context"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/segmentio/kafka-go"
+	"github.com/segmentio/kafka-go/sasl"
 	"github.com/segmentio/kafka-go/sasl/plain"
+	"github.com/segmentio/kafka-go/sasl/scram"
 
 	"kdissect/lab/survey/task"
 )
 
 var background = context.Background()
 
+func login() sasl.Mechanism {
+	switch task.Mechanism {
+	case "":
+		return nil
+	case "PLAIN":
+		return plain.Mechanism{Username: task.Alice, Password: task.Secret}
+	}
+	return task.Must1(scram.Mechanism(scram.SHA256, task.Alice, task.Secret))
+}
+
 func writer() *kafka.Writer {
-	return &kafka.Writer{Addr: kafka.TCP(task.Servers), Topic: task.Topic}
+	made := &kafka.Writer{Addr: kafka.TCP(task.Servers), Topic: task.Topic}
+	if mechanism, config := login(), task.TLS(); mechanism != nil || config != nil {
+		made.Transport = &kafka.Transport{SASL: mechanism, TLS: config}
+	}
+	return made
 }
 
 func messages(count, words int) []kafka.Message {
@@ -48,6 +65,9 @@ func produceSlowly() {
 
 func reader(change func(*kafka.ReaderConfig)) *kafka.Reader {
 	config := kafka.ReaderConfig{Brokers: []string{task.Servers}, Topic: task.Topic, GroupID: task.Group}
+	if mechanism, secure := login(), task.TLS(); mechanism != nil || secure != nil {
+		config.Dialer = &kafka.Dialer{Timeout: 10 * time.Second, DualStack: true, SASLMechanism: mechanism, TLS: secure}
+	}
 	if change != nil {
 		change(&config)
 	}
@@ -108,6 +128,41 @@ func steadily() {
 	}
 }
 
+// faulted goes on after errors, and tells of each. Such a call returns when the record is written.
+func faulted() {
+	producer, calls, failed := writer(), sync.WaitGroup{}, atomic.Int64{}
+	ctx, cancel := context.WithTimeout(background, task.DeliveredTime)
+	for _, message := range messages(task.FaultedCount, 12) {
+		calls.Go(func() {
+			if err := producer.WriteMessages(ctx, message); err != nil {
+				failed.Add(1)
+				task.Told("not delivered", err)
+			}
+		})
+		time.Sleep(20 * time.Millisecond)
+	}
+	calls.Wait()
+	cancel()
+	task.Must(producer.Close())
+	member := reader(nil)
+	ctx, cancel = context.WithTimeout(background, task.SeenTime)
+	defer cancel()
+	var read []kafka.Message
+	for len(read) < task.FaultedCount-int(failed.Load()) && ctx.Err() == nil {
+		message, err := member.FetchMessage(ctx)
+		if err == nil {
+			read = append(read, message)
+		} else if ctx.Err() == nil {
+			task.Told("thrown", err)
+		}
+	}
+	if err := member.CommitMessages(background, read...); err != nil {
+		task.Told("thrown", err)
+	}
+	task.Must(member.Close())
+	task.Told("seen", len(read))
+}
+
 func refused() {
 	producer := writer()
 	producer.Transport = &kafka.Transport{SASL: plain.Mechanism{Username: task.Alice, Password: task.Wrong}}
@@ -140,6 +195,8 @@ func main() {
 		consume(40, 0, nil)
 	case "broker-restarted", "leader-moved":
 		steadily()
+	case "faulted":
+		faulted()
 	case "auth-refused":
 		refused()
 	}

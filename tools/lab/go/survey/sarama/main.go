@@ -8,16 +8,46 @@ import (
 	"time"
 
 	"github.com/IBM/sarama"
+	"github.com/xdg-go/scram"
 
 	"kdissect/lab/survey/task"
 )
 
 var servers = []string{task.Servers}
 
+// conversation is a login by SCRAM.
+type conversation struct{ *scram.ClientConversation }
+
+func (c *conversation) Begin(user, password, authzID string) error {
+	client, err := scram.SHA256.NewClient(user, password, authzID)
+	if err == nil {
+		c.ClientConversation = client.NewConversation()
+	}
+	return err
+}
+
+// token gives the one that the environment has.
+type token struct{}
+
+func (token) Token() (*sarama.AccessToken, error) { return &sarama.AccessToken{Token: task.Token}, nil }
+
+func login(c *sarama.Config) {
+	if secure := task.TLS(); secure != nil {
+		c.Net.TLS.Enable, c.Net.TLS.Config = true, secure
+	}
+	if task.Mechanism != "" {
+		c.Net.SASL.Enable, c.Net.SASL.User, c.Net.SASL.Password = true, task.Alice, task.Secret
+		c.Net.SASL.Mechanism = sarama.SASLMechanism(task.Mechanism)
+		c.Net.SASL.SCRAMClientGeneratorFunc = func() sarama.SCRAMClient { return &conversation{} }
+		c.Net.SASL.TokenProvider = token{}
+	}
+}
+
 func config(change func(*sarama.Config)) *sarama.Config {
 	made := sarama.NewConfig()
 	made.Producer.Return.Successes = true
 	made.Consumer.Offsets.Initial = sarama.OffsetOldest
+	login(made)
 	if change != nil {
 		change(made)
 	}
@@ -177,6 +207,45 @@ func steadily() {
 	}
 }
 
+// faulted goes on after errors, and tells of each.
+func faulted() {
+	producer := task.Must1(sarama.NewAsyncProducer(servers, config(nil)))
+	done, failed := make(chan struct{}), 0
+	go func() {
+		end := time.After(task.DeliveredTime)
+		for range task.FaultedCount {
+			select {
+			case <-producer.Successes():
+			case err := <-producer.Errors():
+				failed++
+				task.Told("not delivered", err.Err)
+			case <-end:
+				failed++
+				task.Told("not delivered", "no answer")
+			}
+		}
+		close(done)
+	}()
+	for n := range task.FaultedCount {
+		producer.Input() <- message(n, 12)
+		time.Sleep(20 * time.Millisecond)
+	}
+	<-done
+	producer.AsyncClose()
+	joined := join(task.FaultedCount-failed, func(c *sarama.Config) { c.Consumer.Return.Errors = true })
+	go func() {
+		for err := range joined.group.Errors() {
+			task.Told("thrown", err)
+		}
+	}()
+	select {
+	case <-joined.done:
+	case <-time.After(task.SeenTime):
+	}
+	joined.leave()
+	task.Told("seen", joined.seen.Load())
+}
+
 func refused() {
 	_, err := sarama.NewAsyncProducer(servers, config(func(c *sarama.Config) {
 		c.Net.SASL.Enable, c.Net.SASL.User, c.Net.SASL.Password = true, task.Alice, task.Wrong
@@ -215,6 +284,8 @@ func main() {
 		consume(40, 0, nil)
 	case "broker-restarted", "leader-moved":
 		steadily()
+	case "faulted":
+		faulted()
 	case "auth-refused":
 		refused()
 	}

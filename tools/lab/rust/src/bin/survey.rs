@@ -9,13 +9,18 @@ use std::time::Duration;
 
 use chrono::Utc;
 use rskafka::client::partition::{Compression, OffsetAt, PartitionClient, UnknownTopicHandling};
-use rskafka::client::{Client, ClientBuilder, Credentials, SaslConfig};
+use rskafka::client::{Client, ClientBuilder, Credentials, OauthBearerCredentials, SaslConfig};
 use rskafka::record::Record;
+use rustls::pki_types::{pem::PemObject, CertificateDer};
+use rustls::{ClientConfig, RootCertStore};
 use tokio::time::{sleep, timeout};
 
 type Failure = Box<dyn std::error::Error>;
 
 const GIVE_UP: Duration = Duration::from_secs(8);
+const FAULTED_COUNT: usize = 40;
+const DELIVERED: Duration = Duration::from_secs(150);
+const SEEN: Duration = Duration::from_secs(90);
 const CODECS: [Compression; 5] = [
     Compression::NoCompression,
     Compression::Gzip,
@@ -36,7 +41,7 @@ async fn main() -> Result<(), Failure> {
     let [_, servers, scenario, topic, _group] = arguments.as_slice() else {
         return Err("SERVERS SCENARIO TOPIC GROUP are expected".into());
     };
-    let partitions = if scenario == "leader-moved" { 1 } else { 2 };
+    let partitions = if matches!(scenario.as_str(), "leader-moved" | "faulted") { 1 } else { 2 };
     let task = Task { servers: servers.clone(), topic: topic.clone(), partitions };
     let (plain, wait_ms) = (Compression::NoCompression, 500);
     match scenario.as_str() {
@@ -63,6 +68,7 @@ async fn main() -> Result<(), Failure> {
             task.consume(40, 0, wait_ms).await
         }
         "broker-restarted" | "leader-moved" => task.steadily().await,
+        "faulted" => task.faulted().await,
         "auth-refused" => task.refused().await,
         other => Err(other.into()),
     }
@@ -77,9 +83,29 @@ fn order(n: usize, words: usize) -> Record {
     }
 }
 
+/// Log in, and trust a certificate, as the environment says.
+fn login(mut client: ClientBuilder) -> Result<ClientBuilder, Failure> {
+    if let Ok(path) = std::env::var("LAB_TRUST") {
+        let mut trusted = RootCertStore::empty();
+        trusted.add(CertificateDer::from_pem_file(path)?)?;
+        client = client.tls_config(Arc::new(ClientConfig::builder().with_root_certificates(trusted).with_no_client_auth()));
+    }
+    let named = || Credentials::new("alice".into(), "alice-secret".into());
+    Ok(match std::env::var("LAB_MECHANISM").unwrap_or_default().as_str() {
+        "PLAIN" => client.sasl_config(SaslConfig::Plain(named())),
+        "SCRAM-SHA-256" => client.sasl_config(SaslConfig::ScramSha256(named())),
+        "OAUTHBEARER" => client.sasl_config(SaslConfig::Oauthbearer(OauthBearerCredentials {
+            callback: Arc::new(|| Box::pin(async { Ok(std::env::var("LAB_TOKEN")?) })),
+            authz_id: None,
+            bearer_kvs: Vec::new(),
+        })),
+        _ => client,
+    })
+}
+
 impl Task {
     async fn connect(&self) -> Result<(Client, Vec<Arc<PartitionClient>>), Failure> {
-        let client = ClientBuilder::new(vec![self.servers.clone()]).build().await?;
+        let client = login(ClientBuilder::new(vec![self.servers.clone()]))?.build().await?;
         let mut partitions = Vec::new();
         for number in 0..self.partitions {
             partitions.push(Arc::new(client.partition_client(&self.topic, number, UnknownTopicHandling::Retry).await?));
@@ -148,6 +174,43 @@ impl Task {
             next = records.last().map_or(next, |last| last.offset + 1);
             sleep(Duration::from_millis(350)).await;
         }
+        Ok(())
+    }
+
+    /// Goes on after errors, and tells of each.
+    async fn faulted(&self) -> Result<(), Failure> {
+        let (_client, partitions) = self.connect().await?;
+        let mut calls = Vec::new();
+        for n in 0..FAULTED_COUNT {
+            let partition = Arc::clone(&partitions[n % partitions.len()]);
+            calls.push(tokio::spawn(timeout(DELIVERED, async move {
+                partition.produce(vec![order(n, 12)], Compression::NoCompression).await
+            })));
+            sleep(Duration::from_millis(20)).await;
+        }
+        let mut expected = 0;
+        for call in calls {
+            match call.await? {
+                Ok(Ok(_)) => expected += 1,
+                Ok(Err(error)) => eprintln!("not delivered: {error}"),
+                Err(_) => eprintln!("not delivered: no answer"),
+            }
+        }
+        let (mut next, mut seen) = (vec![0; partitions.len()], 0);
+        let end = tokio::time::Instant::now() + SEEN;
+        while seen < expected && tokio::time::Instant::now() < end {
+            for (partition, next) in partitions.iter().zip(&mut next) {
+                match timeout(SEEN, partition.fetch_records(*next, 1..1_000_000, 500)).await {
+                    Ok(Ok((records, _))) => {
+                        seen += records.len();
+                        *next = records.last().map_or(*next, |last| last.offset + 1);
+                    }
+                    Ok(Err(error)) => eprintln!("thrown: {error}"),
+                    Err(_) => eprintln!("thrown: no answer"),
+                }
+            }
+        }
+        eprintln!("seen: {seen}");
         Ok(())
     }
 
