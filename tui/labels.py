@@ -11,6 +11,7 @@ from dissector.capture_session import Progress
 from dissector.core.finding import Severity
 from dissector.core.text import byte_size, clean, counted, duration, shortened, size
 from dissector.exchange.field_paths import found, leads_into_bytes, plain_path
+from dissector.exchange.finding_words import heading_sizes
 from dissector.exchange.listing import latency_words
 from dissector.exchange.model import Exchange, ExchangeMessage, ExchangeRow
 from dissector.exchange.row_fields import ROW_FIELDS
@@ -18,6 +19,7 @@ from dissector.protocol.schema.model import Field
 from dissector.protocol.tree import UNPARSED, Node
 from dissector.protocol.wire import WireError, varint
 from tui.exchange_model import ExchangeModel
+from tui.list_columns import with_elided_names
 from tui.record_source import NAME, RecordSource
 from tui.theme import Inks
 
@@ -224,6 +226,13 @@ def row_cells(row: ExchangeRow, time: str) -> dict[str, str]:
         "info": clean(row.info),
     }
     return {ROW_FIELDS[name].heading: cell for name, cell in cells.items()}
+
+
+def fitting_info(exchange: Exchange, width: int) -> str:
+    """Return the info column of a row, cleaned; long names lose their middles where it is wider than that."""
+    info = exchange.row.info
+    said = heading_sizes(info, exchange.row_findings)[1]
+    return with_elided_names(clean(info), width, len(clean(info[:said])))
 
 
 def path_cell(exchange: Exchange, name: str) -> str:

@@ -16,7 +16,7 @@ from functools import cache, lru_cache
 from itertools import pairwise
 from typing import Final, NamedTuple
 
-from rich.cells import set_cell_size
+from rich.cells import cell_len, set_cell_size
 from rich.segment import Segment
 from rich.style import Style
 from rich.text import Text
@@ -171,15 +171,42 @@ def _room(columns: list[ListColumn], across: int) -> int:
 
 _NAMES: Final = ("client_id", "group")
 """Columns whose texts differ at their ends."""
+SHORTEST_NAME: Final = 16
+"""Characters that are left of a name whose middle is left out."""
+_LONG_NAME: Final = re.compile(rf"[^\s\[\]]{{{SHORTEST_NAME + 1},}}")
+"""Of the info column: partitions in brackets follow a topic's name."""
 
 
 def fitting(text: str, column: ListColumn) -> str:
     """Return the text of a cell as wide as its column."""
     text = text.rjust(column.width) if column.right else text
     if len(text) > column.width:
-        end = column.width // 2 if column.field in _NAMES else 0  # a number at its end tells names apart
-        text = f"{text[: column.width - 1 - end]}…{text[len(text) - end :]}"
+        text = elided(text, column.width) if column.field in _NAMES else f"{text[: column.width - 1]}…"
     return set_cell_size(text, column.width)
+
+
+def elided(name: str, most: int) -> str:
+    """Return a name in at most so many characters, without its middle: a number at its end tells names apart."""
+    end = most // 2
+    return name if len(name) <= most else f"{name[: most - 1 - end]}…{name[len(name) - end :]}"
+
+
+def with_elided_names(text: str, width: int, start: int = 0) -> str:
+    """Return a text whose long names have lost their middles as far as it has to for `width` cells, the longest first;
+    those from a character on, as before it there are sentences."""
+    excess = cell_len(text) - width
+    if excess <= 0:
+        return text
+    names = sorted((len(each[0]) for each in _LONG_NAME.finditer(text, start)), reverse=True)
+    most = names[0] if names else 0
+    for count, longer in enumerate(names, 1):  # so many are as long as the next one, or as what is left to save allows
+        next_length = names[count] if count < len(names) else SHORTEST_NAME
+        if count * (longer - next_length) >= excess:
+            most = longer - -(-excess // count)
+            break
+        excess -= count * (longer - next_length)
+        most = next_length
+    return text[:start] + _LONG_NAME.sub(lambda each: elided(each[0], most), text[start:])
 
 
 def fitted(text: Text, width: int, style: Style) -> list[Segment]:

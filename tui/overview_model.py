@@ -11,12 +11,23 @@ from typing import Final, NamedTuple
 from dissector.analysis.stats.breakdowns import BREAKDOWNS, StatsGroup, api_label
 from dissector.analysis.stats.counts import LATENCY_NOTE, ApiVersion, ExchangeCounts, Statistics
 from dissector.analysis.stats.negotiated_versions import NegotiatedVersions, negotiated_versions
+from dissector.core.finding import Severity
 from dissector.core.text import bar, byte_size, clean, counted, duration, size
+from tui.overview_connections import (
+    NO_ENDS,
+    ConnectionEnds,
+    broker_lines,
+    handshake_lines,
+    head_line,
+    rest_lines,
+)
+from tui.row_states import ERROR_MARKS
 from tui.widgets.line_list import StyledLine
 
 PAGES: Final = {
-    "summary": "Summary", "api": "APIs", "client": "Clients", "connection": "Connections", "topic": "Topics",
-    "partition": "Partitions", "version": "Versions", "error": "Errors", "field": "Fields", "latency": "Latency",
+    "summary": "Summary", "broker": "Brokers", "api": "APIs", "client": "Clients", "connection": "Connections",
+    "topic": "Topics", "partition": "Partitions", "version": "Versions", "error": "Errors", "field": "Fields",
+    "latency": "Latency", "tls": "TLS",
 }  # fmt: skip
 GROUPS: Final = {
     "api": "apis", "client": "clients", "connection": "connections", "topic": "topics", "partition": "partitions",
@@ -31,6 +42,8 @@ FEW: Final = 5
 """Lines of a section of the summary."""
 SLIM: Final = 72
 """Width below which groups have no bytes."""
+OUTSIDE: Final = f"{ERROR_MARKS[Severity.ERROR][0]} "
+"""Before versions that the broker does not offer."""
 
 
 class GroupStats(NamedTuple):
@@ -55,6 +68,8 @@ class VersionStats(NamedTuple):
     used: tuple[int, int]
     offered: tuple[int, int] | None
     newest_offered: int | None
+    is_outside: bool
+    """Whether it used one that is not offered."""
 
 
 class OverviewSnapshot(NamedTuple):
@@ -70,9 +85,10 @@ class OverviewSnapshot(NamedTuple):
     """How fields were measured if not all messages were."""
     latencies: tuple[tuple[int, int], ...]
     """Exponents of two, in nanoseconds, and how many exchanges took less than that, and at least half of it."""
+    ends: ConnectionEnds = NO_ENDS
 
 
-def overview_snapshot(statistics: Statistics) -> OverviewSnapshot:
+def overview_snapshot(statistics: Statistics, ends: ConnectionEnds = NO_ENDS) -> OverviewSnapshot:
     """Return a snapshot of statistics that do not change meanwhile."""
     total = statistics.total
     summary = (
@@ -86,7 +102,7 @@ def overview_snapshot(statistics: Statistics) -> OverviewSnapshot:
             groups[page] = tuple(map(_entry, section(statistics, MOST))), count
     versions = tuple(_version_entry(each, line) for each, line in _versions(statistics))
     how = "" if statistics.fields.is_complete else f"estimated from {counted(statistics.fields.traced, 'message')}"
-    return OverviewSnapshot(summary, groups, versions, _fields(statistics), how, _powers(total))
+    return OverviewSnapshot(summary, groups, versions, _fields(statistics), how, _powers(total), ends)
 
 
 def _entry(line: StatsGroup) -> GroupStats:
@@ -110,6 +126,7 @@ def _version_entry(each: NegotiatedVersions, line: StatsGroup) -> VersionStats:
         (each.used.low, each.used.high),
         None if each.advertised is None else (each.advertised.low, each.advertised.high),
         each.newest_offered,
+        each.is_outside,
     )
 
 
@@ -178,7 +195,11 @@ def _summary(picture: OverviewSnapshot, width: int) -> Iterator[StyledLine]:
 
 
 def _page(picture: OverviewSnapshot, page: str, width: int, most: int) -> Iterator[StyledLine]:
-    if page == "version":
+    if page == "broker":
+        yield from broker_lines(picture.ends, most)
+    elif page == "tls":
+        yield from handshake_lines(picture.ends, width, most)
+    elif page == "version":
         yield from _version_lines(picture, width, most)
     elif page == "field":
         yield from _field_lines(picture, width, most)
@@ -186,15 +207,6 @@ def _page(picture: OverviewSnapshot, page: str, width: int, most: int) -> Iterat
         yield from _latency_lines(picture, width)
     else:
         yield from _group_lines(picture, page, width, most)
-
-
-def _head(words: str) -> StyledLine:
-    return StyledLine(((words, "head"),), is_head=True)
-
-
-def _rest(left: int) -> Iterator[StyledLine]:
-    if left > 0:
-        yield StyledLine(((f"{left:>8,} more", "dim"),))
 
 
 def _group_lines(picture: OverviewSnapshot, page: str, width: int, most: int) -> Iterator[StyledLine]:
@@ -205,7 +217,7 @@ def _group_lines(picture: OverviewSnapshot, page: str, width: int, most: int) ->
     slim = width < SLIM
     sizes = "" if slim else f"{'out':>7}{'in':>6}"
     columns = f"{'count':>8}{sizes}{'err':>6}{'p50':>9}{'p99':>9}"
-    yield _head(f"{columns}  {' ' * room} {PAGES[page]}" + (f" ({words.rstrip(': ')})" if words else ""))
+    yield head_line(f"{columns}  {' ' * room} {PAGES[page]}" + (f" ({words.rstrip(': ')})" if words else ""))
     for entry in entries[:most]:
         latencies = ["" if ns is None else duration(ns) for ns in (entry.p50, entry.p99)]
         sizes = "" if slim else f"{size(entry.bytes_out):>7}{size(entry.bytes_in):>6}"
@@ -215,22 +227,26 @@ def _group_lines(picture: OverviewSnapshot, page: str, width: int, most: int) ->
             (f" {entry.words}", "name"),
         )  # fmt: skip
         yield StyledLine(pieces, entry.filter or None)
-    yield from _rest(count - most)
+    yield from rest_lines(count - most)
 
 
 def _version_lines(picture: OverviewSnapshot, width: int, most: int) -> Iterator[StyledLine]:
-    yield _head(f"{'used':>9}{'offered':>9}{'newest':>8}  versions: ░ offered, █ used, ▲ newest stable")
+    yield head_line(
+        f"{'used':>9}{'offered':>9}{'newest':>8}  versions: ░ offered, █ used, ▲ newest stable, {OUTSIDE}not offered"
+    )
     for entry in picture.versions[:most]:
         newest = "" if entry.newest_offered is None else f"v{entry.newest_offered}"
+        alarm = "bad" if entry.is_outside else ""
+        used = f"{OUTSIDE if entry.is_outside else ''}{_range(entry.used)}"
         yield StyledLine(
             (
-                (f"{_range(entry.used):>9}{'-' if entry.offered is None else _range(entry.offered):>9}", ""),
-                (f"{newest:>8}  ", ""), (_cells(entry), "bar"),
+                (f"{used:>9}", alarm), (f"{'-' if entry.offered is None else _range(entry.offered):>9}", ""),
+                (f"{newest:>8}  ", ""), (_cells(entry), alarm or "bar"),
                 (f"  {entry.api}", "name"), (f"  {entry.who}", "dim"),
             ),
             entry.filter,
         )  # fmt: skip
-    yield from _rest(len(picture.versions) - most)
+    yield from rest_lines(len(picture.versions) - most)
 
 
 def _range(versions: tuple[int, int]) -> str:
@@ -256,7 +272,7 @@ def _field_lines(picture: OverviewSnapshot, width: int, most: int) -> Iterator[S
     highest = max((count for _, count, _ in picture.fields), default=1)
     room = max(8, min(30, width // 5))
     how = f" ({picture.estimated})" if picture.estimated else ""
-    yield _head(f"{'bytes':>9}{'share':>8}  {' ' * room} Fields{how}")
+    yield head_line(f"{'bytes':>9}{'share':>8}  {' ' * room} Fields{how}")
     for words, count, chosen in picture.fields[:most]:
         yield StyledLine(
             (
@@ -266,11 +282,11 @@ def _field_lines(picture: OverviewSnapshot, width: int, most: int) -> Iterator[S
             ),
             chosen or None,
         )
-    yield from _rest(len(picture.fields) - most)
+    yield from rest_lines(len(picture.fields) - most)
 
 
 def _latency_lines(picture: OverviewSnapshot, width: int) -> Iterator[StyledLine]:
-    yield _head(f"{'exchanges':>9}{'below':>10}  Latency, each bucket twice the one above")
+    yield head_line(f"{'exchanges':>9}{'below':>10}  Latency, each bucket twice the one above")
     highest = max((count for _, count in picture.latencies), default=1)
     for power, count in picture.latencies:
         below = duration(1 << power) if power >= 10 else f"{1 << power} ns"

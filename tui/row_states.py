@@ -4,14 +4,13 @@ column is colored; the mark, the comments and the time beside it. Without a scre
 Only these are colored, not the row: a capture of an election, where every second response is an error, stays readable.
 """
 
-import re
 from enum import Enum
 from typing import Final
 
 from dissector.capture_session import Capture
 from dissector.core.finding import Severity
 from dissector.core.text import clean
-from dissector.exchange.info_column import error_words
+from dissector.exchange.finding_words import heading_sizes
 from dissector.exchange.model import Exchange
 from dissector.exchange.row_findings import ACKS_0, CLOSED
 from dissector.exchange.silence_causes import OF_OPEN_CONNECTIONS, SILENCE_CAUSES
@@ -19,8 +18,6 @@ from dissector.export.packets import EXPORT_COMMENT
 from tui.appearance import Appearance
 from tui.row_view import RowView
 from tui.time_format import REFERENCE, TimeFormat, time_text
-
-_CODES: Final = re.compile(r"(\[[a-z0-9-]+\] )+")
 
 
 class RowState(Enum):
@@ -124,17 +121,14 @@ def _is_closed(exchange: Exchange) -> bool:
 
 
 def alarm_size(exchange: Exchange, state: RowState) -> int:
-    """Return how many characters at the beginning of the info column say what is wrong: codes of findings and names of
-    errors; of damage all of it."""
+    """Return how many characters at the beginning of the info column say what is wrong: names of errors and codes of
+    findings; of damage all of it."""
     info = exchange.row.info
     if state.color == "error":
         return len(info)
     if state.color != "warning":
         return 0
-    codes = _CODES.match(info)
-    start = codes.end() if codes is not None else 0
-    errors = error_words(exchange.row_findings)
-    return start + len(errors) if errors and info.startswith(errors, start) else start
+    return heading_sizes(info, exchange.row_findings)[0]
 
 
 MARKED, COMMENTED, BOTH = "◆", "✎", "◈"

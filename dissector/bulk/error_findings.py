@@ -4,7 +4,7 @@ from typing import Final
 
 from dissector.core.finding import Finding
 from dissector.exchange.decoder import ExchangeDecoder
-from dissector.exchange.info_column import ERROR_RESPONSE
+from dissector.exchange.finding_words import ERROR_RESPONSE
 from dissector.index.indexer import Indexer
 
 MOST: Final = 1 << 12

@@ -11,6 +11,7 @@ from dissector.capture_session.row_space import RowSpace
 from dissector.capture_session.stage_pipeline import StagePipeline
 from dissector.core.arrays import Int64
 from dissector.detection.decode_as import DecodeAs, End
+from dissector.detection.tls_alerts import NO_ALERT, alert_name
 from dissector.exchange.connection_facts import ConnectionFacts
 from dissector.exchange.decoder import ExchangeDecoder
 from dissector.index.shared_state import SharedState
@@ -45,6 +46,10 @@ class ConnectionIndex:
         for number, side, protocol in self._indexer.detector.unrecognized():
             ends = self._table.endpoints(number)
             yield ends[1 - side], ends[side], protocol.label
+
+    def refused(self) -> list[int]:
+        """Connections that the server refused or did not answer, ascending."""
+        return sorted((np.concatenate(self._table.unreachable()) + 1 + self._rows.files).tolist())
 
     def learn(self) -> None:
         """Learn now from what clients and servers have said so far, not when the first exchange is decoded."""
@@ -120,6 +125,16 @@ class ConnectionIndex:
         """What is known of its TLS; None if it is not encrypted, and for a file."""
         at = self._rows.index_connection(connection)
         return self._decoder.tls_session(at) if at >= 0 else None
+
+    def tls_alert(self, connection: int) -> str:
+        """The TLS alert that ended it, and who sent it: ``unknown_ca, of the client``; empty where there is none, and
+        for a file."""
+        at = self._rows.index_connection(connection)
+        alert, side = self._indexer.detector.alert(at) if at >= 0 else (NO_ALERT, 0)
+        if alert == NO_ALERT:
+            return ""
+        client = self._table.syn_side(at)
+        return f"{alert_name(alert)}, of the {'client' if side == client else 'broker'}"
 
     def software(self, connection: int) -> tuple[str, str]:
         """Name and version of the client's software, from its ApiVersions request (KIP-511); else empty."""

@@ -13,7 +13,8 @@ from collections import Counter, OrderedDict
 from typing import Final
 
 from dissector.core.finding import Finding, Severity
-from dissector.exchange.info_column import ERROR_CODES, ERROR_RESPONSE, READS_AS
+from dissector.exchange.finding_words import ERROR_RESPONSE
+from dissector.exchange.info_column import ERROR_CODES, READS_AS
 from dissector.exchange.model import ExchangeMessage
 from dissector.protocol.codec.structs import values_of
 from dissector.protocol.exact_readings import ExactReading, exact_readings, fits

@@ -11,7 +11,7 @@ from typing import Final, NamedTuple
 
 from dissector.core.finding import Finding
 from dissector.core.text import counted
-from dissector.exchange.finding_words import marked
+from dissector.exchange.finding_words import ERROR_RESPONSE, error_names, marked, without_advice
 from dissector.exchange.model import Exchange, ExchangeMessage
 from dissector.protocol.codec.plan import plan
 from dissector.protocol.codec.structs import structs_with
@@ -38,33 +38,11 @@ DAMAGE: Final = frozenset((MALFORMED, TRAILING))
 READS_AS: Final = "reads-as"
 """The code of the finding that such a message fits another one."""
 MAX_TOPICS: Final = 3
-ERROR_RESPONSE: Final = "error-response"
-"""The code of the finding that a response has an error code."""
 
 
 def first_error(exchange: Exchange) -> str:
     """Return the name of a response's first error, with how often it occurs; empty where there is none."""
-    return next((_without_advice(each) for each in exchange.row_findings if each.code == ERROR_RESPONSE), "")
-
-
-def _without_advice(finding: Finding) -> str:
-    """An error's finding without its advice: a list has little room."""
-    return finding.message.partition(": ")[0]
-
-
-def _error_words(finding: Finding) -> str:
-    """An error's name; of a login's error also the advice, as nothing works before it is followed."""
-    name = _without_advice(finding)
-    return finding.message if "SASL" in name else name
-
-
-def _errors(findings: Sequence[Finding]) -> tuple[str, ...]:
-    return tuple(_error_words(finding) for finding in findings if finding.code == ERROR_RESPONSE)
-
-
-def error_words(findings: Sequence[Finding]) -> str:
-    """Return the names of the errors among a row's findings as the info column begins with them."""
-    return " · ".join(_errors(findings))
+    return next((without_advice(each) for each in exchange.row_findings if each.code == ERROR_RESPONSE), "")
 
 
 class _ShownFields(NamedTuple):
@@ -224,7 +202,7 @@ def info_words(request: ExchangeMessage | None, response: ExchangeMessage | None
     return InfoWords(
         tuple(_subjects(request)),
         tuple(_topics(request) or _topics(response)),
-        _errors(findings),
+        error_names(findings),
         next((finding.message for finding in findings), ""),
     )
 

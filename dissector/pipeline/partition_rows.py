@@ -19,7 +19,7 @@ from dissector.core.arrays import Int64
 from dissector.core.finding import Finding, Severity
 from dissector.core.object_graph import Nodes
 from dissector.detection.decode_as import DecodeAs, parse_decode_as
-from dissector.exchange.info_column import ERROR_RESPONSE
+from dissector.exchange.finding_words import ERROR_RESPONSE
 from dissector.exchange.message_subjects import ERROR
 from dissector.exchange.model import Exchange
 from dissector.exchange.to_json import exchange_object, finding_object, messages_object

@@ -25,7 +25,7 @@ from dissector.analysis.stats.counts import (
 from dissector.analysis.stats.histogram import SLOTS, STEPS, Histogram, LatencyOverTime, slot_ns
 from dissector.analysis.stats.latency_parts import PARTS, PartsByApi
 from dissector.analysis.stats.row_field_counts import group_keys
-from dissector.exchange.info_column import ERROR_RESPONSE
+from dissector.exchange.finding_words import ERROR_RESPONSE
 from dissector.exchange.model import STORED
 from dissector.exchange.row_field import RowField
 from dissector.exchange.row_findings import ACKS_0

@@ -4,7 +4,7 @@ import re
 from pathlib import Path
 
 import dissector
-from dissector.exchange.info_column import ERROR_RESPONSE
+from dissector.exchange.finding_words import ERROR_RESPONSE
 from dissector.findings.registry import CODES, explain
 from dissector.index.exchange_table import KIND_NAMES
 from tests.cases import cases
@@ -70,7 +70,7 @@ def test_the_command_lists_all_and_knows_what_is_near() -> None:
     [
         (("--format", "json"), '"code":"sequence-gap","severity":"warning","path":"request.body.topic_data[0]'),
         (("--format", "tree"), "! warning: begins with sequence number 5, expected 2 (sequence-gap)"),
-        (("--format", "text"), "[sequence-gap] OUT_OF_ORDER_SEQUENCE_NUMBER · counted[0]"),
+        (("--format", "text"), "OUT_OF_ORDER_SEQUENCE_NUMBER [sequence-gap] · counted[0]"),
         (("--fields", "number,findings"), "10\terror-response,sequence-gap"),
     ],
 )

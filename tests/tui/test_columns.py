@@ -14,7 +14,7 @@ from tests.conftest import PCAPS
 from tests.tui.main_driver import JAVA, Screen, opened
 from tests.tui.test_sort import cells_of
 from tui.labels import path_cell
-from tui.list_columns import INFO, MARKS_WIDTH, ListColumn, ListColumns, all_columns
+from tui.list_columns import INFO, MARKS_WIDTH, ListColumn, ListColumns, all_columns, with_elided_names
 from tui.messages import AddColumn
 
 PATHS = st.sampled_from(["request.topics.name", "response.body.error_code"])
@@ -127,3 +127,22 @@ async def test_columns_of_processes_are_offered_where_there_are_any(known: bool)
         names = {option.id for option in menu.options}
         assert ("Broker process" in names, "PID" in names) == (known, known)
         assert {"RTT", "Client host"} <= names
+
+
+@cases(
+    ("text", "width", "start", "shown"),
+    [
+        ("orders-billing-service-1[0,1] · 2 records", 41, 0, "orders-billing-service-1[0,1] · 2 records"),
+        ("orders-billing-service-1[0,1] · 2 records", 40, 0, "orders-bill…g-service-1[0,1] · 2 records"),
+        ("orders-billing-service-1[0,1] · 2 records", 33, 0, "orders-…ervice-1[0,1] · 2 records"),
+        ("orders-billing-service-1[0,1] · 2 records", 9, 0, "orders-…ervice-1[0,1] · 2 records"),
+        ("a-name-of-twenty-four-ch[0] a-name-of-18-chars", 40, 0, "a-name-o…y-four-ch[0] a-name-of-18-chars"),
+        ("a-name-of-twenty-four-ch[0] a-name-of-18-chars", 1, 0, "a-name-…-four-ch[0] a-name-…18-chars"),
+        ("sixteen-letters-[0] · 5 records", 5, 0, "sixteen-letters-[0] · 5 records"),
+        ("[slow] set a.very.long.setting=value · a-name-of-18-chars", 55, 36,
+         "[slow] set a.very.long.setting=value · a-name-…18-chars"),
+        ("", 0, 0, ""),
+    ],
+)  # fmt: skip
+def test_long_names_in_the_info_column_lose_their_middles(text: str, width: int, start: int, shown: str) -> None:
+    assert with_elided_names(text, width, start) == shown

@@ -1,5 +1,6 @@
 """The overview, driven by keys and clicks."""
 
+import struct
 import threading
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
@@ -20,6 +21,7 @@ from tests.tui.driver import SIZES
 from tests.tui.main_driver import Screen
 from tui.app import KDissectApp
 from tui.messages import ApplyFilter
+from tui.overview_connections import connection_ends
 from tui.overview_model import PAGES, OverviewSnapshot, overview_lines, overview_snapshot, tabs
 from tui.screens.help_screen import HelpScreen
 from tui.screens.main_screen import MainScreen
@@ -76,10 +78,11 @@ async def test_tab_arrows_and_clicks_change_the_page() -> None:
         for _ in PAGES:
             await screen.press("tab")
             seen.append(screen.lines().splitlines()[2].strip())
-        assert "Clients" in seen[2]
-        assert "░ offered" in seen[6]
-        assert "Latency" in seen[9]
-        await screen.press("shift+tab", "left")
+        assert "Brokers" in seen[1]
+        assert "Clients" in seen[3]
+        assert "░ offered" in seen[7]
+        assert "Latency" in seen[10]
+        await screen.press("shift+tab", "shift+tab", "left")
         assert "Fields" in screen.lines().splitlines()[2]
         await screen.press("l", "right", "h")
         assert "Latency" in screen.lines().splitlines()[2]
@@ -93,13 +96,13 @@ async def test_tab_arrows_and_clicks_change_the_page() -> None:
 @pytest.mark.long
 async def test_enter_and_a_double_click_apply_the_filter_of_the_line() -> None:
     async with opened(TRANSACTIONS) as (screen, main):
-        await screen.press("o", "j", "enter")
+        await screen.press("o", "j", "j", "enter")
         assert main.filters == ["api == AddPartitionsToTxn && version == 5"]
         assert screen.pilot.app.screen is main
-        await screen.press("o", "tab", "tab", "enter")
+        await screen.press("o", "tab", "tab", "tab", "enter")
         assert main.filters[1:] == ['client_id == "producer-java-mill-1"']
         await screen.press("o")
-        await screen.pilot.click(LineList, offset=(20, 5), times=2)
+        await screen.pilot.click(LineList, offset=(20, 8), times=2)
         await screen.settle()
         assert main.filters[2:] == ["api == AddPartitionsToTxn && version == 5"]
 
@@ -200,6 +203,79 @@ async def test_no_control_byte_from_the_wire_is_drawn(tmp_path: Any) -> None:
             await screen.press("escape")
 
 
+def drawn(path: str, page: str, **named: Any) -> list[tuple[str, object]]:
+    """The words and the target of each line of a page."""
+    with Capture([path], **named) as capture:
+        for _ in capture.read():
+            pass
+        lines = overview_lines(overview_snapshot(Statistics(), connection_ends(capture)), page, 118)
+    return [("".join(words for words, _ in line.pieces), line.target) for line in lines]
+
+
+@cases(
+    ("name", "words", "target"),
+    [
+        ("clients/java-4.3/broker-restarted-1.pcapng.zst",
+         "‼ 55 connections of 127.0.0.1, each after an earlier one was closed, within 24 s", None),
+        ("network/never-answered.pcap", "‼ no response to anybody for 8 s after the request of row 3", 2),
+        ("mistakes/librdkafka-refused-login.pcapng",
+         "! C1 127.0.0.1:51578: only ApiVersions or a login, from 0.000000 s on, closed after 311.4 ms", "conn == 1"),
+        ("two-brokers.pcapng", "! C13 127.0.0.1:55932: no message, from 5.053621 s on, closed after 55 µs", None),
+    ],
+)  # fmt: skip
+def test_what_is_wrong_with_connections_stands_below_their_broker(name: str, words: str, target: object) -> None:
+    assert (words, target) in [(line.strip(), at) for line, at in drawn(str(PCAPS / name), "broker")]
+
+
+def test_brokers_without_trouble_have_a_line_each() -> None:
+    lines = drawn(TRANSACTIONS, "broker")
+    assert len(lines) == 2
+    assert lines[1][1] == 'server == "127.0.0.1:9092"'
+
+
+@cases(
+    ("name", "words"),
+    [
+        ("tls/java-1.2-mtls.pcapng", ("TLS 1.2 · without a host name (SNI)", "broker's certificate: CN=")),
+        ("mistakes/java-untrusted.pcapng", ("‼ C1", "alert certificate_unknown, of the client")),
+        ("mistakes/java-tls-to-plain.pcapng", ("C1", "no answer")),
+    ],
+)
+def test_handshakes_without_keys_are_rows_to_open(name: str, words: tuple[str, ...], tmp_path: Any) -> None:
+    path = tmp_path / "locked.pcapng"
+    path.write_bytes(without_secrets((PCAPS / name).read_bytes()))
+    lines = drawn(str(path), "tls", ports={9096, 9097})
+    said = "\n".join(line for line, _ in lines)
+    for each in words:
+        assert each in said
+    assert lines[1][1] == 0, "its row"
+
+
+def test_decrypted_connections_are_not_listed() -> None:
+    assert drawn(str(PCAPS / "tls/java-1.2-mtls.pcapng"), "tls") == []
+
+
+def without_secrets(data: bytes) -> bytes:
+    """A little-endian pcapng without its blocks of decryption secrets."""
+    kept, at = b"", 0
+    while at < len(data):
+        kind, size = struct.unpack_from("<II", data, at)
+        kept += data[at : at + size] if kind != 0x0A else b""
+        at += size
+    return kept
+
+
+def test_versions_that_are_not_offered_come_first_and_stand_out() -> None:
+    with Capture([str(PCAPS / "trouble-version-not-offered.pcapng")]) as capture:
+        for _ in capture.read():
+            pass
+        lines = overview_lines(overview_snapshot(counted(capture)), "version", 118)
+    assert lines[1].pieces[0] == ("     ‼ v0", "bad")
+    assert lines[1].target == 'api == OffsetFetch && server == "127.0.0.1:9092" && client_id == "trouble"'
+    assert [line.pieces[0][1] for line in lines[2:]] == [""] * len(lines[2:])
+    assert len(lines) > 2
+
+
 def test_bars_are_as_long_as_their_share() -> None:
     assert [bar(share, 4) for share in (0, 0.001, 0.5, 1)] == ["    ", "▏   ", "██  ", "████"]
 
@@ -213,7 +289,7 @@ def test_a_picture_of_nothing_has_no_parts() -> None:
 @cases("page", PAGES)
 @cases("width", [40, 58, 78, 118, 198])
 def test_every_page_has_lines_for_every_width(page: str, width: int) -> None:
-    assert any(line.target for line in overview_lines(transactions(), page, width))
+    assert page == "tls" or any(line.target for line in overview_lines(transactions(), page, width))
     assert page in [tab.page for tab in tabs(page, width)]
 
 
@@ -222,4 +298,4 @@ def transactions() -> OverviewSnapshot:
     with Capture([TRANSACTIONS]) as capture:
         for _ in capture.read():
             pass
-        return overview_snapshot(counted(capture))
+        return overview_snapshot(counted(capture), connection_ends(capture))

@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from dissector.analysis.timelines.timeline import Phase, Timeline, TimelineEvent
+from tests.cases import cases
 from tests.conftest import PCAPS
 from tests.traffic import capture_of, conversation, exchanges
 from tests.tui.driver import SIZES
@@ -81,3 +82,18 @@ def test_omitted_events_are_counted_and_words_are_clean() -> None:
     assert "1,234 heartbeats without change" in words[1]
     assert "5 more events" in words[3]
     assert not {c for line in words for c in line if ord(c) < 32 or 0x7F <= ord(c) < 0xA0}
+
+
+@cases(("width", "who", "words"), [
+    (120, "billing-servic…4d24-consumer-1", " billing-service-orders-payments[0..11]"),
+    (110, "billing-servi…24-consumer-1", " billing-serv…ders-payments[0..11]"),
+    (200, "billing-service-0d3a9f5b-7c1e-4d24-consumer-1", " billing-service-orders-payments[0..11]"),
+])  # fmt: skip
+def test_long_names_lose_their_middles_so_that_numbers_at_their_ends_stay(width: int, who: str, words: str) -> None:
+    member = "billing-service-0d3a9f5b-7c1e-4d24-consumer-1"
+    event = TimelineEvent(4, 7, "SyncGroup", member, "gets billing-service-orders-payments[0..11]", "")
+    timeline = Timeline("billing", "classic", [Phase("generation 1", [event])], _members={"0": member})
+    line = "".join(text for text, _ in timeline_lines([timeline], 0, width)[-2].pieces)
+    assert f" {who} " in line
+    assert line.endswith(words)
+    assert len(line) < width

@@ -13,7 +13,8 @@ from textual.binding import Binding
 from textual.worker import get_current_worker
 
 from dissector.core.finding import Finding
-from dissector.exchange.info_column import ERROR_CODES, ERROR_RESPONSE
+from dissector.exchange.finding_words import ERROR_RESPONSE
+from dissector.exchange.info_column import ERROR_CODES
 from tui.feature import OVERALL, ScreenFeature, work
 from tui.findings_model import FindingsModel
 from tui.location_history import Location

@@ -64,10 +64,12 @@ class DiagramsFeature(ScreenFeature[CoreScreen]):
             return
         screen = OverviewScreen(self.screen.capture, self._picture)
 
-        def closed(chosen: str | None) -> None:
+        def closed(chosen: str | int | None) -> None:
             if screen.is_complete and self.screen.done:
                 self._picture = screen.picture
-            if chosen:
+            if isinstance(chosen, int):
+                self._go_to(chosen)
+            elif chosen:
                 self.screen.post_message(ApplyFilter(chosen))
 
         self.app.push_screen(screen, closed)

@@ -17,6 +17,7 @@ from textual.worker import get_current_worker
 from dissector.analysis.stats.statistics_pass import StatisticsPass
 from dissector.capture_session import Capture
 from dissector.core.text import counted
+from tui.overview_connections import connection_ends
 from tui.overview_model import PAGES, OverviewSnapshot, PageTab, overview_lines, overview_snapshot, tabs
 from tui.screens.snapshot_screen import SnapshotScreen
 from tui.threads import call_on_ui
@@ -27,8 +28,8 @@ SECONDS_BETWEEN: Final = 0.4
 """Between two drawings at least; and drawing takes a tenth of the time at most."""
 
 
-class OverviewScreen(SnapshotScreen[str | None]):
-    """Returns a filter for the opened line; None if none was opened."""
+class OverviewScreen(SnapshotScreen[str | int | None]):
+    """Returns a filter for the opened line, or its row, from 0; None if none was opened."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape,q,o", "dismiss", "Back", tooltip="Back to the exchanges", id="overview.back"),
@@ -69,18 +70,19 @@ class OverviewScreen(SnapshotScreen[str | None]):
     @work(thread=True, exclusive=True, group="count")
     def _count_all(self) -> None:
         worker = get_current_worker()
+        ends = connection_ends(self._capture)  # first, or its lines would push those with the cursor down
         counting = StatisticsPass(self._capture)
         due = 0.0
         for step in counting.steps():
             if worker.is_cancelled:
                 return
             if (now := time.monotonic()) > due:
-                picture = overview_snapshot(counting.statistics)
+                picture = overview_snapshot(counting.statistics, ends)
                 call_on_ui(self, self._counted, picture, f"○ {100 * step.done // step.total} %")
                 due = time.monotonic() + max(SECONDS_BETWEEN, 9 * (time.monotonic() - now))
         if not worker.is_cancelled:
             self.is_complete = True
-            call_on_ui(self, self._counted, overview_snapshot(counting.statistics), "● counted")
+            call_on_ui(self, self._counted, overview_snapshot(counting.statistics, ends), "● counted")
 
     def _counted(self, picture: OverviewSnapshot, state: str) -> None:
         if self.is_mounted:
@@ -124,4 +126,5 @@ class OverviewScreen(SnapshotScreen[str | None]):
         return tabs(self._page, self.app.size.width - 2)
 
     def on_line_list_target_opened(self, event: LineList.TargetOpened) -> None:
-        self.dismiss(str(event.target))
+        assert isinstance(event.target, str | int)
+        self.dismiss(event.target)

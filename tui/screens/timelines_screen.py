@@ -4,6 +4,7 @@ from collections.abc import Iterator, Sequence
 from textwrap import wrap
 from typing import ClassVar, Final
 
+from rich.cells import cell_len
 from rich.text import Text
 from textual import work
 from textual.app import ComposeResult
@@ -15,6 +16,7 @@ from dissector.analysis.timelines.timeline import Timeline, TimelineEvent
 from dissector.analysis.timelines.timeline_pass import TimelinePass
 from dissector.capture_session import Capture
 from dissector.core.text import clean, counted, seconds
+from tui.list_columns import elided, with_elided_names
 from tui.row_states import ERROR_MARKS
 from tui.screens.snapshot_screen import SnapshotScreen
 from tui.threads import call_on_ui
@@ -128,15 +130,17 @@ def _timeline(timeline: Timeline, start_ns: int, width: int) -> Iterator[StyledL
 
 def _event(event: TimelineEvent, start_ns: int, members: Sequence[str], width: int) -> StyledLine:
     """Return an event's line: number, time, member, event, details; an error comes before the details."""
-    room = 12 if width < _SLIM else 14 if width < _NARROW else min(40, max(map(len, members), default=14))
+    longest = max((len(clean(each)) for each in members), default=14)
+    room = 12 if width < _SLIM else 14 if width < _NARROW else min(width // 4, longest)
     who = clean(event.member)
     when = "" if width < _SLIM else f" {seconds(event.time_ns - start_ns):>11}"
     pieces = [
         (f"{event.number + 1:>8}{when}  ", "dim"),
-        (f"{who if len(who) <= room else f'…{who[1 - room :]}':<{room}}  ", "name"),
+        (f"{elided(who, room):<{room}}  ", "name"),
         (f"{event.what:<{18 if width >= _NARROW else 15}}  ", ""),
     ]
     if event.error:
         mark, role = ERROR_MARKS[event.severity]
         pieces.append((f"{mark} {clean(event.error)}  ", role))
-    return StyledLine((*pieces, (clean(event.words), "")), event.number)
+    left = width - 1 - sum(cell_len(words) for words, _ in pieces)
+    return StyledLine((*pieces, (with_elided_names(clean(event.words), left), "")), event.number)

@@ -6,6 +6,7 @@ Invariant: only rows on the screen are decoded.
 from collections.abc import Hashable, Mapping
 from typing import ClassVar, Final
 
+from rich.cells import cell_len
 from rich.segment import Segment
 from rich.style import Style
 from rich.text import Text
@@ -18,7 +19,7 @@ from textual.strip import Strip
 from dissector.capture_session import Capture
 from dissector.exchange.row_fields import ROW_FIELDS
 from tui.appearance import Appearance
-from tui.labels import path_cell, row_cells
+from tui.labels import fitting_info, path_cell, row_cells
 from tui.list_columns import INFO, MARKS_WIDTH, ListColumn, fitted, fitting
 from tui.row_colors import HUES, rule_hue
 from tui.row_states import COMMENTED, RowState, RowWords, alarm_size, row_state
@@ -229,10 +230,12 @@ class ExchangeList(NumberedLines):
         self._last_cells = number, cells
         if state.latency and not cells[_LATENCY]:
             cells[_LATENCY], styles[_LATENCY] = state.latency, alarm
-        info = Text(cells[INFO], style)
+        said = f"{COMMENTED} {comment}{' · ' if cells[INFO] else ''}" if comment else ""
+        words = fitting_info(exchange, columns[-1].width - cell_len(said))
+        info = Text(words, style)
         info.stylize(alarm, 0, alarm_size(exchange, state))
-        if comment:
-            info = Text(f"{COMMENTED} {comment}", style).append(" · " if info else "").append_text(info)
+        if said:
+            info = Text(said, style).append_text(info)
         return self._strip(marks, columns, cells, style, styles=styles, info=info, points=chosen)
 
     def color(self, name: str) -> Style:

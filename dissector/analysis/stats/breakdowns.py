@@ -106,6 +106,7 @@ def _version_group(each: NegotiatedVersions) -> StatsGroup:
     used = f"v{each.used.low}" if each.used.low == each.used.high else f"v{each.used.low}-{each.used.high}"
     offered = "nothing offered" if each.advertised is None else f"offered v{each.advertised.low}-{each.advertised.high}"
     common = "" if each.is_newest else f", newest stable v{each.newest_offered}"
+    common = ", not all that it used" if each.is_outside else common
     filter_text = f"api == {_api_literal(key)} && server == {quoted(server)}" + (
         "" if client.client_id is None else f" && client_id == {quoted(client.client_id)}"
     )

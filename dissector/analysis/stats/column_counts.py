@@ -11,7 +11,7 @@ import numpy as np
 from dissector.analysis.stats.counts import CountsByKey, ExchangeCounts, GroupKey
 from dissector.analysis.stats.histogram import histograms_by_number
 from dissector.core.arrays import Bool, Int64
-from dissector.exchange.info_column import ERROR_RESPONSE
+from dissector.exchange.finding_words import ERROR_RESPONSE
 from dissector.exchange.model import Exchange
 from dissector.exchange.row_findings import ACKS_0
 from dissector.index.exchange_table import Flag

@@ -12,7 +12,8 @@ from typing import Any, Final, NamedTuple
 from dissector.analysis.stats.counts import TopicPartition
 from dissector.analysis.stats.topic_mentions import topic_mentions, topic_structs
 from dissector.exchange.field_paths import Path, found, replaced
-from dissector.exchange.info_column import ERROR_CODES, ERROR_RESPONSE
+from dissector.exchange.finding_words import ERROR_RESPONSE
+from dissector.exchange.info_column import ERROR_CODES
 from dissector.exchange.model import Exchange, ExchangeMessage
 from dissector.index.fetch_sessions import is_incremental
 from dissector.protocol.codec.program import ColumnPlan, Part

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from dissector.analysis.stats.counts import ClientSoftware, ExchangeCounts, Statistics, VersionSpan
+from dissector.protocol.schema.api_keys import ApiKey
 from dissector.protocol.schema.loader import api
 
 
@@ -44,10 +45,21 @@ class NegotiatedVersions:
         """Whether it was used; True if it is unknown."""
         return self.newest_offered in (None, self.used.high)
 
+    @property
+    def is_outside(self) -> bool:
+        """Whether a version was used that the server does not advertise. With ApiVersions a client can't know: there
+        all of them."""
+        if self.advertised is None:
+            return False
+        low, high = self.advertised
+        if self.client_api.api_key == ApiKey.API_VERSIONS:
+            return self.used.low > high or self.used.high < low
+        return self.used.low < low or self.used.high > high
+
 
 def negotiated_versions(statistics: Statistics) -> list[NegotiatedVersions]:
-    """Return the versions of every client and server: first those that are not the newest offered ones; then in the
-    order of the clients' first exchanges and of API keys."""
+    """Return the versions of every client and server: first those that are not offered, then those that are not the
+    newest offered ones; then in the order of the clients' first exchanges and of API keys."""
     found: dict[ClientApi, NegotiatedVersions] = {}
     for use, counts in statistics.used_versions.counts.items():
         client_api, span = ClientApi(use.client, use.server, use.api_key), VersionSpan(use.version, use.version)
@@ -60,8 +72,9 @@ def negotiated_versions(statistics: Statistics) -> list[NegotiatedVersions]:
     clients = {client: n for n, client in enumerate(statistics.clients.counts)}
     last = len(clients)
 
-    def rank(each: NegotiatedVersions) -> tuple[bool, int, str, int]:
+    def rank(each: NegotiatedVersions) -> tuple[bool, bool, int, str, int]:
         return (
+            not each.is_outside,
             each.is_newest,
             clients.get(each.client_api.client, last),
             each.client_api.server,

@@ -21,8 +21,8 @@ from dissector.core.arrays import Bool, Int64
 from dissector.core.columns import ValueNumbers
 from dissector.core.grouping import begins, by_distinct, expanded, owners
 from dissector.core.text import duration
+from dissector.exchange.finding_words import ERROR_RESPONSE
 from dissector.exchange.index_rows import IndexRows, RowValues, RowValueSets
-from dissector.exchange.info_column import ERROR_RESPONSE
 from dissector.exchange.model import Exchange
 from dissector.exchange.row_field import FieldType, RowField
 
