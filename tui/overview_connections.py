@@ -11,7 +11,7 @@ from dissector.analysis.stats.breakdowns import quoted
 from dissector.analysis.stats.broker_connections import (
     MOST_UNUSED,
     BrokerConnections,
-    ReconnectStorm,
+    Reconnections,
     UnusedConnection,
     broker_connections,
 )
@@ -33,7 +33,7 @@ LONGEST_NAME: Final = 40
 _BAD, _WARNING = ERROR_MARKS[Severity.ERROR], ERROR_MARKS[Severity.WARNING]
 
 
-class ConnectionEnds(NamedTuple):
+class CaptureConnections(NamedTuple):
     """What is known of a capture's connections."""
 
     start_ns: int = 0
@@ -44,12 +44,12 @@ class ConnectionEnds(NamedTuple):
     """How many there are."""
 
 
-NO_ENDS: Final = ConnectionEnds()
+NO_ENDS: Final = CaptureConnections()
 
 
-def connection_ends(capture: Capture) -> ConnectionEnds:
+def connection_ends(capture: Capture) -> CaptureConnections:
     """Return what is known of a capture's connections. It takes seconds where there are many."""
-    return ConnectionEnds(capture.start_ns, broker_connections(capture), *tls_handshakes(capture))
+    return CaptureConnections(capture.start_ns, broker_connections(capture), *tls_handshakes(capture))
 
 
 def head_line(words: str) -> StyledLine:
@@ -63,7 +63,7 @@ def rest_lines(left: int) -> Iterator[StyledLine]:
         yield StyledLine(((f"{left:>8,} more", "dim"),))
 
 
-def broker_lines(ends: ConnectionEnds, most: int) -> Iterator[StyledLine]:
+def broker_lines(ends: CaptureConnections, most: int) -> Iterator[StyledLine]:
     """Yield a line for each broker, below it what is wrong there."""
     if not ends.brokers:
         return
@@ -95,7 +95,7 @@ def _trouble(mark: str, role: str, words: str, target: object = None) -> StyledL
     return StyledLine(((f"{mark:>8} ", role), (words, role if target is not None else "")), target)
 
 
-def _storm_line(broker: BrokerConnections, storm: ReconnectStorm) -> StyledLine:
+def _storm_line(broker: BrokerConnections, storm: Reconnections) -> StyledLine:
     words = (
         f"{storm.attempts:,} connections of {clean(shortened(storm.client, LONGEST_NAME))}, each after an earlier one "
     )
@@ -121,7 +121,7 @@ def _unused_line(start_ns: int, unused: UnusedConnection) -> StyledLine:
     return _trouble(*_WARNING, words, None if unused.is_silent else f"conn == {unused.number}")
 
 
-def handshake_lines(ends: ConnectionEnds, width: int, most: int) -> Iterator[StyledLine]:
+def handshake_lines(ends: CaptureConnections, width: int, most: int) -> Iterator[StyledLine]:
     """Yield a line for each connection that stays encrypted, below it what its handshake says."""
     if not ends.handshakes:
         return

@@ -15,7 +15,7 @@ from dissector.core.finding import Severity
 from dissector.core.text import bar, byte_size, clean, counted, duration, size
 from tui.overview_connections import (
     NO_ENDS,
-    ConnectionEnds,
+    CaptureConnections,
     broker_lines,
     handshake_lines,
     head_line,
@@ -85,10 +85,10 @@ class OverviewSnapshot(NamedTuple):
     """How fields were measured if not all messages were."""
     latencies: tuple[tuple[int, int], ...]
     """Exponents of two, in nanoseconds, and how many exchanges took less than that, and at least half of it."""
-    ends: ConnectionEnds = NO_ENDS
+    ends: CaptureConnections = NO_ENDS
 
 
-def overview_snapshot(statistics: Statistics, ends: ConnectionEnds = NO_ENDS) -> OverviewSnapshot:
+def overview_snapshot(statistics: Statistics, ends: CaptureConnections = NO_ENDS) -> OverviewSnapshot:
     """Return a snapshot of statistics that do not change meanwhile."""
     total = statistics.total
     summary = (

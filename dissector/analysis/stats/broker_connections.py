@@ -30,7 +30,7 @@ _GREETING: Final = np.array(
 """APIs that do nothing but prepare a connection for others; -1 of a row without one."""
 
 
-class ReconnectStorm(NamedTuple):
+class Reconnections(NamedTuple):
     """A client that connects again and again."""
 
     client: str
@@ -77,13 +77,13 @@ class BrokerConnections(NamedTuple):
     unanswered: int
     """Requests without the response that they expect."""
     silence: Silence | None
-    storm: ReconnectStorm | None
+    storm: Reconnections | None
     """The largest."""
     unused_connections: tuple[UnusedConnection, ...]
     """At most `MOST_UNUSED`."""
 
 
-class _Requests(NamedTuple):
+class _WaitingRequests(NamedTuple):
     """Columns of requests that expect a response, `(n,)` each."""
 
     row: Int64
@@ -113,7 +113,7 @@ def broker_connections(capture: Capture) -> list[BrokerConnections]:
     found = []
     for server, numbers in of_server.items():
         own = np.isin(requests.connection, np.array(numbers, np.int64))
-        mine = _Requests(*(column[own] for column in requests))
+        mine = _WaitingRequests(*(column[own] for column in requests))
         not_accepted = refused.intersection(numbers)
         opened = [number for number in numbers if number not in not_accepted]
         unused = list(_unused(capture, opened, used, ends, last_ns))
@@ -127,7 +127,7 @@ def broker_connections(capture: Capture) -> list[BrokerConnections]:
     return sorted(found, key=lambda each: -each.connections)
 
 
-def _columns(capture: Capture) -> tuple[_Requests, dict[int, bool], dict[int, str]]:
+def _columns(capture: Capture) -> tuple[_WaitingRequests, dict[int, bool], dict[int, str]]:
     """Return the requests; the connections that rows show, and whether one of these is more than a greeting; and client
     ids by connection."""
     parts: list[list[Int64]] = []
@@ -153,8 +153,12 @@ def _columns(capture: Capture) -> tuple[_Requests, dict[int, bool], dict[int, st
         answered = np.where(found.has_latency, found.response_time_ns, 0)
         waits = np.isin(found.api_key, waiting).astype(np.int64)
         parts.append([rows, found.connection, found.request_time_ns + found.request_transfer_ns, answered, waits])
-    empty = [np.zeros(0, np.int64)] * len(_Requests._fields)
-    return _Requests(*(np.concatenate(column) for column in zip(*(parts or [empty]), strict=True))), used, clients
+    empty = [np.zeros(0, np.int64)] * len(_WaitingRequests._fields)
+    return (
+        _WaitingRequests(*(np.concatenate(column) for column in zip(*(parts or [empty]), strict=True))),
+        used,
+        clients,
+    )
 
 
 def _unused(
@@ -172,7 +176,7 @@ def _unused(
             )
 
 
-def _silence(capture: Capture, requests: _Requests, last_ns: int) -> Silence | None:
+def _silence(capture: Capture, requests: _WaitingRequests, last_ns: int) -> Silence | None:
     """Of the requests of one broker: from each to the next response to any of them, or to the end."""
     answers = np.sort(requests.answered_ns[requests.answered_ns > 0])
     due = requests.waits == 0
@@ -194,7 +198,7 @@ def _storm(
     used: dict[int, bool],
     ends: dict[int, tuple[str, str]],
     clients: dict[int, str],
-) -> ReconnectStorm | None:
+) -> Reconnections | None:
     """The largest storm of a client of one broker."""
     of_client: dict[str, list[int]] = {}
     for number in numbers:
@@ -203,7 +207,7 @@ def _storm(
     return max(filter(None, storms), key=lambda each: each.attempts, default=None)
 
 
-def _storm_of(capture: Capture, client: str, numbers: list[int], used: dict[int, bool]) -> ReconnectStorm | None:
+def _storm_of(capture: Capture, client: str, numbers: list[int], used: dict[int, bool]) -> Reconnections | None:
     again: list[tuple[int, int]] = []
     first_closed = 1 << 62
     for number in numbers:
@@ -219,4 +223,4 @@ def _storm_of(capture: Capture, client: str, numbers: list[int], used: dict[int,
     last = int(begun.argmax())
     own = again[last + 1 - int(begun[last]) : last + 1]
     with_rows = tuple(number for _, number in own if number in used)
-    return ReconnectStorm(client, len(own), own[-1][0] - own[0][0], with_rows)
+    return Reconnections(client, len(own), own[-1][0] - own[0][0], with_rows)
