@@ -11,7 +11,6 @@ from dissector.capture.folders import is_directory
 from dissector.cli.errors import NEGATIVE, UsageError, print_error
 from dissector.cli.options import NO_OPTIONS, CaptureOptions, no_match_message
 from dissector.cli.render.printing import RowRenderer
-from dissector.core.extras import is_installed, missing
 from dissector.core.text import clean, counted
 
 if TYPE_CHECKING:
@@ -65,6 +64,8 @@ def open_tables(folder: str) -> "Iterator[Tables]":
 
 def require_tables() -> None:
     """Raise `CaptureError` if what reads tables is not installed."""
+    from dissector.core.extras import is_installed, missing  # with what reads the files of installers
+
     if not (is_installed("duckdb") and is_installed("deltalake")):
         raise CaptureError(missing("tables need more libraries", "tables"))
 

@@ -2,7 +2,8 @@
 checksum that was right is right again. A compressed section is compressed again to its size; one that does not fit is
 masked whole.
 
-Invariant: what `kernel.secret_marks` says no of is not looked at more closely; that is nearly all of real traffic.
+Invariant: what `kernel.secret_marks` says no of is not looked at more closely; that is nearly all of real traffic. So
+what looks closely (`embedded.record_secrets`) is imported where it is used.
 """
 
 import operator
@@ -16,9 +17,8 @@ import numpy as np
 
 from dissector.core.arrays import Int64
 from dissector.core.finding import Finding, Severity
-from dissector.protocol.embedded.record_secrets import content_masks, is_secret_header, unread_masks
+from dissector.protocol.embedded.mask import Mask
 from dissector.protocol.embedded.topics import RECORDS_FIELDS
-from dissector.protocol.embedded.value_secrets import Mask
 from dissector.protocol.kernel.secret_marks import secret_marks
 from dissector.protocol.message import Decoded, MessageLayout, read, trace
 from dissector.protocol.records.batch import CRC_FROM, HEADER, MASK, Batch
@@ -131,8 +131,14 @@ def _masked_entry(kind: RecordsEntryKind, data: bytes, budget: DecompressionBudg
 
 def masked_unread(data: bytes) -> bytes:
     """Return bytes that can't be read as records with what may be a secret masked."""
-    masks = [*(unread_masks(data) if secret_marks().is_near(data) else []), *_packed_masks(data)]
+    masks = [*(_unread_masks(data) if secret_marks().is_near(data) else []), *_packed_masks(data)]
     return _with(masks, data) if masks else data
+
+
+def _unread_masks(data: bytes) -> list[Mask]:
+    from dissector.protocol.embedded.record_secrets import unread_masks
+
+    return unread_masks(data)
 
 
 def _packed_masks(data: bytes) -> list[Mask]:
@@ -213,10 +219,12 @@ def _section_masks(plain: bytes, batch: Batch) -> list[Mask]:
     """Return what to mask of a decompressed section: of its records, or of all if they can't be read."""
     base = batch.base_offset, batch.base_timestamp
     columns = section_columns(plain, batch.records_count, batch.attributes, base, batch.max_timestamp, len(plain))
-    return unread_masks(plain) if columns is None else list(_record_masks(plain, columns))
+    return _unread_masks(plain) if columns is None else list(_record_masks(plain, columns))
 
 
 def _record_masks(plain: bytes, columns: SectionColumns) -> Iterator[Mask]:
+    from dissector.protocol.embedded.record_secrets import content_masks, is_secret_header
+
     _, _, _, key, key_size, value, value_size, _, _ = columns.records
     name, name_size, content, content_size = columns.headers
     for number in range(len(name)):
@@ -250,15 +258,19 @@ def _masked_message(data: bytes, budget: DecompressionBudget, depth: int) -> byt
     behind = len(data) - len(value)
     new = _masked_wrapper(message, value, budget, depth) if message.codec else None
     contents = [(behind - 4 - len(key), key), *([] if message.codec else [(behind, value)])]
-    masks = [
-        each._replace(start=at + each.start, end=at + each.end)
-        for at, content in contents
-        if content and secret_marks().is_near(content)
-        for each in content_masks(content)
-    ]
+    near = [(at, content) for at, content in contents if content and secret_marks().is_near(content)]
+    masks = [each._replace(start=at + each.start, end=at + each.end) for at, each in _content_masks(near)]
     if new is None and not masks:
         return None
     return _with_value(message, _with(masks, data if new is None else data[:behind] + new))
+
+
+def _content_masks(contents: Iterable[tuple[int, bytes]]) -> Iterator[tuple[int, Mask]]:
+    """Yield what to mask of contents, each with the place of its content."""
+    from dissector.protocol.embedded.record_secrets import content_masks
+
+    for at, content in contents:
+        yield from ((at, each) for each in content_masks(content))
 
 
 def _masked_wrapper(message: LegacyRecord, value: bytes, budget: DecompressionBudget, depth: int) -> bytes | None:

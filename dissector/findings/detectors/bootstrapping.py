@@ -3,25 +3,24 @@ that connect again and again without a request that does anything."""
 
 from functools import lru_cache
 from ipaddress import ip_address
-from typing import ClassVar, Final, NamedTuple, cast
+from typing import ClassVar, Final, NamedTuple
 
 import numpy as np
 
 from dissector.core.arrays import Bool
 from dissector.core.batches import NEVER
-from dissector.core.columns import is_in, tuples
+from dissector.core.columns import tuples
 from dissector.core.finding import Severity
-from dissector.core.text import duration, endpoint_name
+from dissector.core.text import duration
 from dissector.findings.explanation import Explanation
+from dissector.findings.framework.advertised_brokers import Brokers
 from dissector.findings.framework.context import FindingContext
-from dissector.findings.framework.decoded_exchange import DecodedExchange
 from dissector.findings.framework.detector import Aggregator
 from dissector.findings.framework.examined_rows import ExaminedRows
 from dissector.findings.framework.extractor import NO_API, ONE_PER_SCOPE, Apis, Extractor, ObservationSink, Scope
 from dissector.findings.framework.open_findings import FindingSink
 from dissector.findings.framework.recurrence import SECOND, BoundedStates, Burst
 from dissector.index.exchange_table import NO_FRAME
-from dissector.protocol.message import Values
 from dissector.protocol.schema.api_keys import ApiKey
 
 BOOTSTRAP: Final = np.array(
@@ -66,21 +65,17 @@ class Advertised(NamedTuple):
 class BootstrapExtractor(Extractor):
     """Observes by client and server: connections that begin, those that do more, the addresses in Metadata."""
 
-    apis: ClassVar = frozenset((ApiKey.METADATA,))
-
     def __init__(self, context: FindingContext, sink: ObservationSink) -> None:
         super().__init__(context, sink)
         self._known: BoundedStates[int, set[str]] = BoundedStates(set)
         """By connection: what was observed of it."""
-        self._chosen: set[int] = set()
-        """Rows, of this step, whose Metadata is looked at: the first of each connection."""
 
     def needed_apis(self, rows: ExaminedRows, _is_clean: Bool) -> Apis:
         """All, if one of these rows may be where a storm is recognized: Metadata of a later connection."""
         asks = rows.is_exchange & (rows.api_key == ApiKey.METADATA)
         if rows.connection[asks].max(initial=0) >= MANY - 1:
             return None
-        return self.apis if asks.any() else NO_API
+        return frozenset((ApiKey.METADATA,)) if asks.any() else NO_API
 
     def examine_rows(self, rows: ExaminedRows) -> None:
         """Observe which connections bootstrap, and which do more, in the order of rows."""
@@ -88,50 +83,39 @@ class BootstrapExtractor(Extractor):
         is_unanswered = rows.is_exchange & (rows.response == NO_FRAME)  # a cause of a close says more
         works = is_unanswered | (rows.has_both & ~np.isin(rows.api_key, BOOTSTRAP))
         some = rows.where(_first(rows, bootstraps) | _first(rows, works))
-        self._chosen = set()
+        is_metadata = (some.api_key == ApiKey.METADATA) & (some.response != NO_FRAME)
+        is_new = [self._is_new(*each) for each in tuples(some.connection, is_metadata)]
+        some, is_metadata = some.where(np.array(is_new, np.bool_)), is_metadata[is_new]
+        brokers = iter(self.context.brokers(some.row[is_metadata]))
         columns = (
-            some.row,
-            some.connection,
-            some.packet,
-            some.request_start,
-            some.request_ns,
-            some.api_key,
-            some.response,
-        )
-        for row, connection, packet, start, time_ns, key, response in tuples(*columns):
-            what = METADATA if key == ApiKey.METADATA and response != NO_FRAME else WORKS
-            known = self._known.of(connection)
-            if what in known:
-                continue
-            known.add(what)
-            observed: Bootstrapped | Worked = Worked()
-            if what is METADATA:
-                self._chosen.add(row)
-                closed_ns, by_client = self.context.closed(connection)
-                lived_ns = -1 if closed_ns == NEVER else max(0, closed_ns - time_ns)
-                observed = Bootstrapped(time_ns, lived_ns, by_client)
+            some.row, some.connection, some.packet, some.request_start, some.request_ns, some.response_ns, is_metadata,
+        )  # fmt: skip
+        for row, connection, packet, start, request_ns, response_ns, bootstraps in tuples(*columns):
             scope = self.context.client(connection), self.context.server(connection)
-            self.observe(scope, row, (packet, start), observed)
+            if not bootstraps:
+                self.observe(scope, row, (packet, start), Worked())
+                continue
+            closed_ns, by_client = self.context.closed(connection)
+            lived_ns = -1 if closed_ns == NEVER else max(0, closed_ns - request_ns)
+            self.observe(scope, row, (packet, start), Bootstrapped(request_ns, lived_ns, by_client))
+            self.observe(scope, row, (packet, start), _advertised(next(brokers), *scope, response_ns))
 
-    def needed(self, rows: ExaminedRows, _is_clean: Bool) -> Bool:
-        """Only the first Metadata of each connection."""
-        return is_in(rows.row, np.array(list(self._chosen), np.int64))
+    def _is_new(self, connection: int, is_metadata: bool) -> bool:
+        """Whether this was not observed of a connection yet."""
+        what, known = METADATA if is_metadata else WORKS, self._known.of(connection)
+        is_new = what not in known
+        known.add(what)
+        return is_new
 
-    def examine_exchange(self, exchange: DecodedExchange) -> None:
-        """Observe the addresses of brokers."""
-        if exchange.row not in self._chosen:
-            return
-        client, server = self.context.client(exchange.connection), self.context.server(exchange.connection)
-        addresses, own, path = [], [], ""
-        for n, broker in enumerate(cast(list[Values], exchange.response.get("brokers") or [])):
-            host, port = str(broker.get("host")), cast(int, broker.get("port", 0))
-            addresses.append(endpoint_name(host, port))
-            if is_own_host(host) and not _is_same_host(client, server):
-                own.append(addresses[-1])
-                path = path or f"response.body.brokers[{n}].host"
-        others = () if server in addresses else tuple(addresses[:MOST_ADDRESSES])
-        observed = Advertised(others, tuple(own), path, exchange.response_ns)
-        self.observe((client, server), exchange.row, exchange.position, observed)
+
+def _advertised(brokers: Brokers, client: str, server: str, time_ns: int) -> Advertised:
+    addresses = [each.address for each in brokers]
+    own = [n for n, each in enumerate(brokers) if is_own_host(each.host)]
+    if _is_same_host(client, server):
+        own = []
+    path = f"response.body.brokers[{own[0]}].host" if own else ""
+    others = () if server in addresses else tuple(addresses[:MOST_ADDRESSES])
+    return Advertised(others, tuple(addresses[n] for n in own), path, time_ns)
 
 
 def _first(rows: ExaminedRows, which: Bool) -> Bool:

@@ -45,9 +45,10 @@ class VersionExtractor(Extractor):
         """Examine the first row of each connection, API and version. Of a request that can't be read the version may be
         no version."""
         some = self._refused(rows)
-        columns = some.row, some.connection, some.api_key, some.version, some.packet, some.request_start
-        for row, connection, key, version, packet, start in tuples(*columns):
-            if self.context.request_faults(row):
+        fitting = self.context.surely_fit(some.row)
+        columns = some.row, some.connection, some.api_key, some.version, some.packet, some.request_start, fitting
+        for row, connection, key, version, packet, start, fits in tuples(*columns):
+            if not fits and self.context.request_faults(row):
                 continue
             low, high = self.context.offered(connection).get(key, (0, -1))
             advice = client_advice(self.context.software(connection), self.context.client_id(row))

@@ -69,8 +69,9 @@ class CloseExtractor(Extractor):
     def examine_rows(self, rows: ExaminedRows) -> None:
         """Observe the first request without a response of each connection; of some causes all of them."""
         some = rows.unanswered
-        columns = some.row, some.connection, some.packet, some.request_start, some.api_key, some.request_ns
-        for row, connection, packet, start, key, request_ns in tuples(*columns):
+        fitting = self.context.surely_fit(some.row)
+        columns = some.row, some.connection, some.packet, some.request_start, some.api_key, some.request_ns, fitting
+        for row, connection, packet, start, key, request_ns, fits in tuples(*columns):
             closed_ns, by_client = self.context.closed(connection)
             if closed_ns == NEVER:
                 continue
@@ -79,7 +80,7 @@ class CloseExtractor(Extractor):
             if by_client and not _gave_up(key, closed_ns - request_ns) and not self._is_left_out(connection, row):
                 continue
             if is_first:
-                known.append(_stated(ConnectionEnd(self.context, connection, row)))
+                known.append(_stated(ConnectionEnd(self.context, connection, row, fits=fits)))
             code, kind, words, more, path, counts_requests = known[0]
             if code == NO_CAUSE or not (is_first or counts_requests):
                 continue

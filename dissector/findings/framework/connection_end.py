@@ -4,10 +4,10 @@ Made only for connections with such a request, one at a time: its rows are read 
 """
 
 from functools import cached_property
-from typing import Final
 
 import numpy as np
 
+from dissector.core.arrays import Bool, Int64
 from dissector.core.batches import NEVER
 from dissector.core.finding import Finding
 from dissector.findings.framework.client_advice import ClientAdvice, client_advice
@@ -17,17 +17,24 @@ from dissector.findings.framework.recurrence import MILLISECOND
 from dissector.index.exchange_table import NO_FRAME, RowKind
 from dissector.protocol.schema.api_keys import ApiKey
 from dissector.protocol.schema.loader import api_name
+from dissector.transport.deliveries import Delivery
 
-OF_LOGINS: Final = (ApiKey.SASL_HANDSHAKE, ApiKey.SASL_AUTHENTICATE)
+
+def are_of_login(keys: Int64) -> Bool:
+    """Which API keys are those of a login."""
+    found: Bool = (keys == ApiKey.SASL_HANDSHAKE) | (keys == ApiKey.SASL_AUTHENTICATE)
+    return found
 
 
 class ConnectionEnd:
     """A connection that was closed, and the first of its requests without a response: what a cause is stated about."""
 
-    def __init__(self, context: FindingContext, connection: int, row: int) -> None:
+    def __init__(self, context: FindingContext, connection: int, row: int, *, fits: bool = False) -> None:
+        """`row` is the row of that request; `fits` is true if it surely fits its layout."""
         self.context = context
         self.connection = connection
         self.row = row
+        self._fits = fits
         self.closed_ns, self.by_client = context.closed(connection)
         self.rows: ExaminedRows = context.rows_of(connection)
         """All rows of the connection."""
@@ -68,7 +75,7 @@ class ConnectionEnd:
     def faults(self) -> list[Finding]:
         """What is wrong with the request's own bytes, so that a broker can't read it; none if it was not captured in
         full."""
-        return self.context.request_faults(self.row) if self.captured == self.size else []
+        return self.context.request_faults(self.row) if not self._fits and self.captured == self.size else []
 
     @cached_property
     def client_id(self) -> str:
@@ -85,6 +92,8 @@ class ConnectionEnd:
     @cached_property
     def session_end_ns(self) -> int:
         """When the login ends that the broker granted before the request; `NEVER` if it said no time (KIP-368)."""
+        if not self.has_login:
+            return NEVER
         logins = self.answered.where(self.answered.api_key == ApiKey.SASL_AUTHENTICATE)
         if not len(logins.row):
             return NEVER
@@ -124,7 +133,12 @@ class ConnectionEnd:
     @cached_property
     def has_login(self) -> bool:
         """Whether the client began a login on the connection."""
-        return bool(np.isin(self.rows.api_key[self.rows.is_exchange], OF_LOGINS).any())
+        return bool(are_of_login(self.rows.api_key[self.rows.is_exchange]).any())
+
+    @cached_property
+    def sent(self) -> Delivery | None:
+        """What TCP delivered of the client's bytes; None where that is not known."""
+        return self.context.delivery(self.connection, of_client=True)
 
     @cached_property
     def idle_ns(self) -> int:

@@ -6,6 +6,7 @@ from typing import Protocol
 from dissector.capture.injection_notes import InjectionNote
 from dissector.core.arrays import Bool, Int64
 from dissector.core.finding import Finding
+from dissector.findings.framework.advertised_brokers import Brokers
 from dissector.findings.framework.examined_rows import ExaminedRows
 from dissector.protocol.message import Values
 from dissector.transport.deliveries import Delivery
@@ -32,6 +33,9 @@ class FindingContext(Protocol):
     def response(self, row: int) -> Values:
         """The same of the response. What may be secret is masked in both."""
 
+    def brokers(self, rows: Int64) -> list[Brokers]:
+        """Return the brokers in the responses to the Metadata requests of these rows, ascending."""
+
     def offered(self, connection: int) -> Mapping[int, tuple[int, int]]:
         """Return the versions that the broker of a connection advertised, there or on others, by API key."""
 
@@ -50,6 +54,9 @@ class FindingContext(Protocol):
     def request_faults(self, row: int) -> list[Finding]:
         """Return why a broker can't read the request of a row: it does not fit its layout, or has a tag outside its
         versions. Paths begin in the request; content that may be secret is not in them."""
+
+    def surely_fit(self, rows: Int64) -> Bool:
+        """Return which requests of rows have surely no such faults, `(n,)`."""
 
     def last_row(self, connection: int) -> int:
         """Return the row with which a connection ends so far; -1 if it has none."""

@@ -7,9 +7,7 @@ true (`closed_requests`). They are looked at only where a cause is about to be s
 from collections.abc import Callable
 from typing import Final
 
-import numpy as np
-
-from dissector.findings.framework.connection_end import OF_LOGINS, ConnectionEnd
+from dissector.findings.framework.connection_end import ConnectionEnd, are_of_login
 from dissector.findings.framework.context import FindingContext
 from dissector.findings.framework.recurrence import SECOND
 from dissector.index.exchange_table import NO_FRAME, RowKind
@@ -83,7 +81,7 @@ def too_large(end: ConnectionEnd) -> bool:
 
 def never_acknowledged(end: ConnectionEnd) -> bool:
     """The broker's TCP never had the request: `unacknowledged` says so."""
-    return request_is_stuck(end.context, end.connection)
+    return end.sent is not None and is_stuck(end.sent)
 
 
 def answered_by_another_id(end: ConnectionEnd) -> bool:
@@ -117,8 +115,7 @@ def login_begun(end: ConnectionEnd) -> bool:
 
 def login_before(end: ConnectionEnd) -> bool:
     """The client began a login before this request, which may be the beginning of one itself."""
-    keys = end.rows.api_key[: end.at]
-    return bool(np.isin(keys, OF_LOGINS).any() or (end.rows.kind == RowKind.SASL).any())
+    return bool(are_of_login(end.rows.api_key[: end.at]).any() or (end.rows.kind == RowKind.SASL).any())
 
 
 def others_answered(end: ConnectionEnd) -> bool:
@@ -176,12 +173,6 @@ def is_stuck(delivery: Delivery) -> bool:
         and delivery.retry_ns - delivery.waiting_ns >= LEAST_NS
         and not delivery.is_closed
     )
-
-
-def request_is_stuck(context: FindingContext, connection: int) -> bool:
-    """Whether requests of a connection were never acknowledged: `Unacknowledged` reports them."""
-    sent = context.delivery(connection, of_client=True)
-    return sent is not None and is_stuck(sent)
 
 
 def acknowledged_words(context: FindingContext, connection: int) -> str:

@@ -23,12 +23,14 @@ from dissector.detection.connections import Connections
 from dissector.exchange.decoder import ExchangeDecoder
 from dissector.exchange.model import ExchangeMessage
 from dissector.findings import registry
+from dissector.findings.framework.advertised_brokers import AdvertisedBrokers, Brokers
 from dissector.findings.framework.aggregation import EXTRACTORS, ImmediateAggregation, ObservationLog, finds
 from dissector.findings.framework.body_reader import BodyReader
 from dissector.findings.framework.detector import ConnectionDetector
 from dissector.findings.framework.examination_queue import examination_queue, in_start_order
 from dissector.findings.framework.examined_rows import ExaminedRows
 from dissector.findings.framework.extractor import NO_API, Apis, Examiner, Extractor
+from dissector.findings.framework.fitting_requests import FittingRequests
 from dissector.findings.framework.injected_rows import InjectedRows
 from dissector.findings.framework.message_examination import MessageExamination
 from dissector.findings.framework.message_faults import message_faults
@@ -45,6 +47,8 @@ STEP: Final = 4_096
 """Rows that are examined between two reports of progress."""
 MAX_CLIENTS: Final = 4_096
 """Connections whose client's name is cached."""
+MAX_LOOKED_AT: Final = 4
+"""Connections whose rows are cached: several detectors look at one, one after the other."""
 _TABLE_COLUMNS: Final = (
     "kind", "connection", "packet", "api_key", "version", "correlation_id", "client_id", "flags", "request", "response",
 )  # fmt: skip
@@ -111,6 +115,8 @@ class Examination:
         ]
         self._extractors = [each(self, sink) for each in EXTRACTORS]
         self._groups = [self._group([*self._detectors, *self._extractors])]
+        self._brokers = AdvertisedBrokers(index, store)
+        self._fitting = FittingRequests(index, store)
         self._messages = MessageExamination(index, store, decoder, self.findings)
         self._examined = 0
         """Number of rows that were examined or are pending."""
@@ -120,6 +126,8 @@ class Examination:
         self.first_pending_packet = NEVER
         self._generation = -1
         self.client = lru_cache(maxsize=MAX_CLIENTS)(self._client)
+        self.rows_of = lru_cache(maxsize=MAX_LOOKED_AT)(self._rows_of)
+        """All rows of a connection so far, in the order of its streams."""
 
     def examine(self, most_pending: int, *, final: bool, step: int = STEP) -> Iterator[int]:
         """Examine rows that became complete since the last call; all rows once the capture is `final`. Yield the number
@@ -248,6 +256,7 @@ class Examination:
             return
         self._generation = self._index.generation
         self.client.cache_clear()
+        self.rows_of.cache_clear()
 
     # `FindingContext`
 
@@ -257,6 +266,10 @@ class Examination:
     def injections(self, rows: ExaminedRows) -> Iterator[tuple[int, InjectionNote]]:
         """Return the rows with which a proxy interfered, and how."""
         return self._injected.notes(rows)
+
+    def brokers(self, rows: Int64) -> list[Brokers]:
+        """Return the brokers in the responses to the Metadata requests of these rows, ascending."""
+        return self._brokers.of(rows)
 
     def offered(self, connection: int) -> Mapping[int, tuple[int, int]]:
         """Return the versions that the broker of a connection advertised, there or on others, by API key."""
@@ -343,8 +356,7 @@ class Examination:
         """Return the server of a connection, as `host:port`."""
         return self._decoder.ends(connection)[1]
 
-    def rows_of(self, connection: int) -> ExaminedRows:
-        """Return all rows of a connection so far, in the order of its streams."""
+    def _rows_of(self, connection: int) -> ExaminedRows:
         return self._columns(self._rows_in_order(connection))
 
     def request_faults(self, row: int) -> list[Finding]:
@@ -352,6 +364,10 @@ class Examination:
         versions."""
         request = self._decoder.exchange(row).request
         return [] if request is None else message_faults(request)
+
+    def surely_fit(self, rows: Int64) -> Bool:
+        """Return which requests of rows have surely no such faults, `(n,)`."""
+        return self._fitting.of(rows)
 
     def software(self, connection: int) -> str:
         """Return the name of the client's software, if its ApiVersions request on the connection has it; else empty."""

@@ -12,11 +12,12 @@ from collections.abc import Sequence
 from typing import Final
 
 from dissector.protocol.codec.tracer import Tracer
+from dissector.protocol.embedded.mask import Mask
 from dissector.protocol.embedded.messages import embedded_plan, newest_version
 from dissector.protocol.embedded.secrets import SECRET_FIELDS, is_clean, mark_secret
 from dissector.protocol.embedded.topics import metadata_records
 from dissector.protocol.embedded.tree import reach
-from dissector.protocol.embedded.value_secrets import Mask, is_secret_member, json_masks
+from dissector.protocol.embedded.value_secrets import is_secret_member, json_masks
 from dissector.protocol.records.to_json import frame_budget
 from dissector.protocol.records.tracing import RecordTracer
 from dissector.protocol.tree import Node

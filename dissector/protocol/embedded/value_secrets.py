@@ -17,8 +17,9 @@ import re
 from array import array
 from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import Final, NamedTuple
+from typing import Final
 
+from dissector.protocol.embedded.mask import Mask
 from dissector.protocol.embedded.public_configs import is_public_config
 from dissector.protocol.embedded.secret_names import SESSION_KEY, is_count, is_secret_name
 
@@ -30,7 +31,6 @@ LARGEST_ESCAPED: Final = 1 << 20
 """Bytes of a text with escapes that is searched; a larger one is a secret as a whole."""
 _LONGEST: Final = 256
 """Characters of a name that is remembered."""
-_MASK: Final = b"*"
 _START: Final = re.compile(rb'\{\s*"|\[\s*["{\[]')
 _TOKEN: Final = re.compile(rb'"([^"\\]*(?:\\.[^"\\]*)*)("?)(\s*:)?|([{}\[\]])|[^\s"{}\[\],:]+', re.DOTALL)
 _STRICT_TOKEN: Final = re.compile(
@@ -61,20 +61,6 @@ _NAMING: Final = frozenset(("name", "key", "config_name", "configname", "header"
 _VALUE: Final = "value"
 _PUBLIC: Final = frozenset(("type",))
 """Members of an object with a secret's name that are none: ``{"type": "basic", ...}``."""
-
-
-class Mask(NamedTuple):
-    """Bytes to be replaced by others, as many."""
-
-    start: int
-    end: int
-    number: bool = False
-    """Whether they are a number, which JSON needs in their place, or a text."""
-
-    def content(self) -> bytes:
-        """What stands in place of them."""
-        size = self.end - self.start
-        return _MASK * size if not self.number else b"-" * (size - 1) + b"0" if size < 3 else b"0." + b"0" * (size - 2)
 
 
 def is_secret_member(name: str) -> bool:

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Iterable
-from functools import cache
+from functools import cache, lru_cache
 from typing import NamedTuple
 
 from dissector.protocol.schema.imported import labels
@@ -51,6 +51,7 @@ class Removal(NamedTuple):
     """The oldest version that this release has."""
 
 
+@lru_cache(maxsize=1024)
 def removal(name: str, version: int) -> Removal | None:
     """Return which known release removed a version of a message; None if the newest one has it, or none ever had."""
     having = message(name).releases
