@@ -17,8 +17,9 @@ from dissector.bulk.decompressed_sections import DecompressedSections
 from dissector.bulk.json_fields import FieldTexts, HoledMessages
 from dissector.core.arrays import Bool, Int64, UInt8
 from dissector.core.columns import unique
-from dissector.core.expansion import RUN
+from dissector.core.expansion import MOST_LISTED, RUN
 from dissector.core.grouping import cuts
+from dissector.core.identity_cache import IdentityCache
 from dissector.core.json_text import dumps
 from dissector.core.store import Store
 from dissector.exchange.decoder import ExchangeDecoder
@@ -76,8 +77,8 @@ class JsonBodies:
             packs_records=form != RecordsForm.DECODED,
             shows_secrets=decoder.shows_secrets,
         )
-        self._session: tuple[dict[str, list[int]] | None, bytes] = None, b""
-        """The last partitions of a fetch session, and their text: most Fetches leave them as they are."""
+        self._sessions = IdentityCache[bytes](MOST_LISTED)
+        """The texts of the last fetch sessions: most Fetches leave them as they are."""
         self._names: dict[str, str] = {}
         self._topics = NamedTopics.of({}, _is_internal, TOPIC_ID + SUFFIX)
 
@@ -209,12 +210,10 @@ class JsonBodies:
         fetched = self._decoder.fetch_session(row, names_topics=names_topics)
         if fetched is None:
             return b""
-        last, text = self._session
-        if last is not fetched:
-            text = b',"fetch_session":' + dumps(
-                [{"topic": topic, "partitions": each} for topic, each in fetched.items()]
-            )
-            self._session = fetched, text
+        text = self._sessions.get(fetched)
+        if text is None:
+            listed = dumps([{"topic": topic, "partitions": each} for topic, each in fetched.items()])
+            text = self._sessions.put(fetched, b',"fetch_session":' + listed, len(listed))
         RUN.take_session(fetched, len(text))
         return text
 

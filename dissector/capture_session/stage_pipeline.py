@@ -25,6 +25,7 @@ from dissector.capture_session.tls_problems import TlsTally, problems_of_key_log
 from dissector.capture_session.unreachable import Unreachable
 from dissector.core.arrays import Int64
 from dissector.core.batches import FrameBatch, PacketBatch
+from dissector.core.expansion import RUN
 from dissector.core.finding import Finding
 from dissector.core.limits import Limits
 from dissector.core.stage import StageChain
@@ -103,8 +104,11 @@ class StagePipeline:
         self._is_partition = any(isinstance(each, CapturePartition) for each in sources)
         self.packets = 0 if restored is None else restored.packets
         """Packets read."""
+        self._bytes_seen, self._bytes_allowed = 0, 0
+        """Bytes of packets, and bytes for which there is room (`Expansion`)."""
         self._looks, self._bytes = 0, (self.done, self.total)
         """How often progress was asked for since bytes were summed up over all files, and these."""
+        self._allow_expansion(self._bytes[1])
         self.start_ns = 0 if restored is None else restored.start_ns
         """Time of the first packet, or of the first entry of Kafka's own files."""
 
@@ -254,10 +258,18 @@ class StagePipeline:
             self.indexer.injections.add(number, text)
         self.packets += len(batch)
         self._learn_snap_length(batch)
+        self._bytes_seen += int(batch.captured.sum())
+        self._allow_expansion(self._bytes_seen)
         self._index(self.streams.feed(batch))
         closed = self.transport.closed_connections
         self._index(self.streams.end(closed))
         self.indexer.end(closed)
+
+    def _allow_expansion(self, read: int) -> None:
+        """Let what is read become more the more it is: of files all that there is, of others what came."""
+        if read > self._bytes_allowed:
+            RUN.grow(read - self._bytes_allowed)
+            self._bytes_allowed = read
 
     def _learn_snap_length(self, batch: PacketBatch) -> None:
         """Learn from the packets of a batch that are cut, unless it is files that end inside a packet. Of a partition

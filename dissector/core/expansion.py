@@ -7,7 +7,7 @@ row says as for any damaged one where secrets are shown, and is masked where the
 Fetch is not listed. Everything else goes on.
 
 A run is a command, a capture that a program opens, or on the screen what happens between two keys. Processes that are
-forked share the room.
+forked share the room. It grows with what is read, so that a small capture costs little; without any it is all there.
 """
 
 import mmap
@@ -16,13 +16,18 @@ from typing import Final
 import numpy as np
 
 from dissector.core import limits
+from dissector.core.identity_cache import IdentityCache
 from dissector.core.text import byte_size
 
 LISTED: Final = 8
 """Bytes that a partition of a session takes in a list, about."""
+TOPIC_SIZE: Final = 32
+"""As many partitions take the same memory as a topic, about."""
 NEW: Final = 16
-"""How many times as much a list of a session costs that is not the one before: to make it costs so much more than to
-write it again. So there is room for 1,600 changes of a session with 5,000 partitions."""
+"""How many times as much a list of a session costs that is new: to make it costs so much more than to write it again.
+So there is room for 1,600 changes of a session with 5,000 partitions."""
+MOST_LISTED: Final = 2 << 20
+"""Bytes of the lists of sessions that are taken for unchanged: those of many connections follow each other in turn."""
 TRACED: Final = 5_000
 """Bytes that a record takes in a tree, about: ten nodes. To make them costs 500 times as much as to decompress them."""
 USED_UP: Final = "not decompressed, as those before it have used up what all may become together"
@@ -31,10 +36,12 @@ USED_UP: Final = "not decompressed, as those before it have used up what all may
 class Expansion:
     """The room of a run. Forked processes may take from it at the same time: it is about right then."""
 
-    def __init__(self, room: int = limits.DEFAULT.run_expansion) -> None:
-        self._size = room
-        self._session: object = None
-        """The session that was listed last."""
+    def __init__(self, room: int = limits.DEFAULT.most_run_expansion) -> None:
+        self._most = self._size = room
+        self._read = 0
+        """Bytes of captures."""
+        self._listed = IdentityCache[bool](MOST_LISTED)
+        """The sessions that were listed last."""
         self._numbers = np.frombuffer(mmap.mmap(-1, mmap.PAGESIZE), np.int64, 3)
         """What is left, sections and sessions that were left out: in memory that forked processes share."""
         self.begin()
@@ -42,7 +49,15 @@ class Expansion:
     def begin(self) -> None:
         """Begin a run."""
         self._numbers[:] = self._size, 0, 0
-        self._session = None
+        self._listed.clear()
+
+    def grow(self, size: int) -> None:
+        """Note that so many more bytes of captures are read."""
+        self._read += size
+        bounds = limits.DEFAULT
+        grown = min(self._most, bounds.run_expansion + bounds.run_expansion_ratio * self._read)
+        self._numbers[0] += grown - self._size
+        self._size = grown
 
     @property
     def has_room(self) -> bool:
@@ -56,9 +71,12 @@ class Expansion:
             self._numbers[0] -= beyond
 
     def take_session(self, session: object, size: int) -> None:
-        """Note that a session was listed, in so many bytes."""
-        self.take(0, size if session is self._session else NEW * size)
-        self._session = session
+        """Note that a session was listed, in so many bytes. One that has not changed since costs little."""
+        if self._listed.get(session):
+            self.take(0, size)
+        else:
+            self.take(0, NEW * size)
+            self._listed.put(session, True, size)
 
     def take_records(self, wire: int, count: int) -> None:
         """Note that so many records of a compressed section, of so many bytes on the wire, became a tree."""

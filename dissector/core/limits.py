@@ -120,11 +120,17 @@ class Limits:
     packed_ratio: int = 100
     """... and how many more for each of their bytes on the wire. So 8 kB are at most 17 MB, in JSON 34 MB."""
 
-    run_expansion: int = 1 << 30
-    """Bytes that all frames of a run may become beyond `packed_ratio` times their size: decompressed records, and lists
-    of the partitions of fetch sessions. Real batches stay below that ratio; those that do not, of one value again and
-    again, are mostly few: there is room for 1,000 of 1 MB, and for 26,000 Fetches of a session with 5,000 partitions,
-    or for 1,600 that change it."""
+    run_expansion: int = 128 << 20
+    """Bytes that all frames of a run may become beyond `packed_ratio` times their size, decompressed records and lists
+    of the partitions of fetch sessions, ..."""
+
+    run_expansion_ratio: int = 100
+    """... and how many more for each byte that the run reads, ..."""
+
+    most_run_expansion: int = 1 << 30
+    """... up to this. Real batches stay below `packed_ratio`; those that do not, of one value again and again, are
+    mostly few: in a capture of 9 MB there is room for 1,000 of 1 MB, and for 26,000 Fetches of a session with 5,000
+    partitions, or for 1,600 that change it."""
 
     packed_records: int = 20_000
     """Records and headers that the sections of one frame may have beyond one for each of their bytes on the wire, so

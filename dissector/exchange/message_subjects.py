@@ -10,7 +10,8 @@ from functools import cached_property
 from itertools import chain
 from typing import Final
 
-from dissector.core.expansion import LISTED, RUN
+from dissector.core.expansion import LISTED, MOST_LISTED, RUN
+from dissector.core.identity_cache import IdentityCache
 from dissector.exchange.field_paths import SIDES, STRUCT, FieldPlace, Path, found, places
 from dissector.exchange.info_column import REASON
 from dissector.exchange.model import Exchange, ExchangeMessage
@@ -55,13 +56,22 @@ class MessageSubject:
             by_message.setdefault(place.message, []).append(place.path)
         return {name: tuple(paths) for name, paths in by_message.items()}
 
-    def of(self, exchange: Exchange) -> Iterator[object]:
+    def of(self, exchange: Exchange) -> Iterable[object]:
         """The values of an exchange."""
-        yield from self.in_messages(exchange)
-        more = self.more(exchange) if self.more is not None and exchange.fields.kind == _EXCHANGE else ()
-        if more and RUN.admits_session():
-            RUN.take(0, LISTED * len(more))
-            yield from more
+        found, more = self.in_messages(exchange), self.of_session(exchange)
+        return chain(found, more) if more else found
+
+    def of_session(self, exchange: Exchange) -> Collection[object]:
+        """Those of the session of an incremental Fetch that no field of its messages has: the same object as long as
+        the session stays as it is. None once there is no room for more."""
+        if self.more is None or exchange.fields.kind != _EXCHANGE or not exchange.has_session:
+            return ()
+        if not RUN.admits_session():  # before all partitions are listed
+            return ()
+        more = self.more(exchange)
+        if more:
+            RUN.take_session(more, LISTED * len(more))
+        return more
 
     def in_messages(self, exchange: Exchange) -> Iterator[object]:
         """The values in its messages."""
@@ -144,17 +154,15 @@ class _SessionPartitions:
     """The partitions of fetch sessions, each number once; of a session that stays as it is one tuple."""
 
     def __init__(self) -> None:
-        self._last: tuple[object, tuple[int, ...]] = None, ()
+        self._listed = IdentityCache[tuple[int, ...]](MOST_LISTED // LISTED)
 
     def __call__(self, exchange: Exchange) -> tuple[int, ...]:
         """Those of an exchange."""
-        fetched = exchange.fetched
-        if not fetched:
-            return ()
-        last, found = self._last
-        if last is not fetched:
+        fetched = exchange.fetched or {}
+        found = self._listed.get(fetched)
+        if found is None:
             found = tuple(dict.fromkeys(chain.from_iterable(fetched.values())))
-            self._last = fetched, found
+            self._listed.put(fetched, found, len(found))
         return found
 
 

@@ -263,6 +263,11 @@ class Exchange:
         """Returns `fetched` of an incremental Fetch; None for other requests."""
 
     @property
+    def has_session(self) -> bool:
+        """Whether it may have `fetched`, which costs as much as the session is large."""
+        return self.find_fetched is not None or bool(self._fetched)
+
+    @property
     def fetched(self) -> dict[str, list[int]] | None:
         """The partitions of an incremental Fetch's session, by topic. None for other requests, and where the beginning
         of the session is unknown."""

@@ -6,7 +6,9 @@ from dataclasses import replace
 from functools import partial
 from typing import Final
 
+from dissector.core.expansion import LISTED, MOST_LISTED, TOPIC_SIZE
 from dissector.core.finding import Finding
+from dissector.core.identity_cache import IdentityCache
 from dissector.detection.connections import Connections
 from dissector.exchange import row_findings
 from dissector.exchange.connection_facts import EndpointNames
@@ -54,7 +56,8 @@ class RequestDecoder:
         self._by_connection = by_connection
         self._fetch_sessions = fetch_sessions
         self._exact_readings = ExactReadings()
-        self._named: tuple[object, int, object, dict[str, list[int]]] = (None, -1, None, {})
+        self._named = IdentityCache[dict[str, list[int]]](MOST_LISTED)
+        self._named_by: tuple[int, object] = -1, None
         """The last partitions of a fetch session, by names of topics: most Fetches leave them as they are."""
 
     def decode(self, messages: MessageDecoder, number: int, index_row: IndexRow) -> Exchange:
@@ -206,14 +209,17 @@ class RequestDecoder:
         found = self._fetch_sessions.partitions(number, generation, names_topics=names_topics)
         if found is None:
             return None
-        last, generation_then, names_then, named = self._named
-        if found is not last or names is not names_then or generation != generation_then:
+        if generation != self._named_by[0] or names is not self._named_by[1]:
+            self._named.clear()
+            self._named_by = generation, names
+        named = self._named.get(found)
+        if named is None:
             by_name: dict[str, frozenset[int]] = {}
             for topic, numbers in found.items():  # a topic that was deleted and created again has two ids
                 name = names.get(topic, topic)
                 by_name[name] = by_name[name] | numbers if name in by_name else numbers
             named = {topic: sorted(numbers) for topic, numbers in by_name.items()}
-            self._named = found, generation, names, named
+            self._named.put(found, named, LISTED * (TOPIC_SIZE * len(named) + sum(map(len, named.values()))))
         return named
 
 

@@ -231,7 +231,7 @@ class SubjectCondition(_OfExchange):
     def holds(self, exchange: Exchange, _start_ns: int) -> bool:
         if self._is_any(self.subject.in_messages(exchange)):
             return True
-        more = self.subject.more(exchange) if self.subject.more is not None and exchange.fields.kind == EXCHANGE else ()
+        more = self.subject.of_session(exchange)
         last, result = self.last_session
         if more and last is not more:
             result = self._is_any(more)

@@ -25,6 +25,7 @@ from typing import Final, NamedTuple
 from dissector.core.finding import Finding, Severity
 from dissector.core.text import counted
 from dissector.protocol.codec.reader import DECODE_ERRORS, UNKNOWN_TAGS, reader
+from dissector.protocol.codec.tracer import Tracer
 from dissector.protocol.embedded.context import DecodingContext
 from dissector.protocol.embedded.secrets import (
     MESSAGES_WITH_SECRETS,
@@ -45,7 +46,9 @@ from dissector.protocol.message import (
     Values,
     key_and_version,
     read,
+    read_or_trace,
     trace,
+    tracer_of_reasons,
 )
 from dissector.protocol.metadata_log import is_of_other_topics, without_secrets
 from dissector.protocol.record_masking import masked_frame
@@ -116,7 +119,7 @@ def _mask_fields(data: bytes, size: int, layout: MessageLayout, end: int, contex
     decoded = without_secrets(data, layout, context) if is_whole else None
     if decoded is not None:
         return MaskedFrame(data, layout, decoded)
-    traced = trace(data, layout, end, context)
+    traced = trace(data, layout, end, context, tracer_type=Tracer if is_whole else tracer_of_reasons(layout))
     codes = {finding.code for finding in traced.findings}
     if not is_whole or codes & UNREAD:
         return _masked_behind_first_fields(data, layout, end, traced)
@@ -135,19 +138,23 @@ def _of_other_api(
     """Mask what is not understood of a message whose API has no secrets, on a connection that may have some."""
     if layout.header is None:
         return _masked_whole(data, layout, end)
-    decoded = read(data, layout, end)
+    decoded, traced = read_or_trace(data, layout, end)
     codes = {finding.code for finding in decoded.findings}
     is_read = not (codes & UNREAD or decoded.rest)
     if not is_sound(decoded.header) or (is_read and context.may_cut_secrets and not is_whole):
-        traced = trace(data, layout, end, context, record_tracer=OpaqueRecords)
+        kind = tracer_of_reasons(layout)
+        traced = traced or trace(data, layout, end, context, tracer_type=kind, record_tracer=OpaqueRecords)
         return _masked_behind_first_fields(data, layout, end, traced)
     if is_read and (is_whole or end == len(data)):
         return MaskedFrame(data, layout, decoded)
     if not is_whole and end == len(data) and not context.may_cut_secrets and TRAILING not in codes:
         return MaskedFrame(data, layout, decoded)  # with bytes behind its last field its size is damaged
-    traced = trace(data, layout, end, context)
+    may_be_surplus = TRAILING in codes and len(decoded.rest) + len(data) - end <= PREFIX
+    if traced is None:
+        kind = Tracer if may_be_surplus else tracer_of_reasons(layout)
+        traced = trace(data, layout, end, context, tracer_type=kind)
     start = min((child.start for child in traced.tree.children if child.type == UNPARSED), default=end)
-    is_surplus = TRAILING in codes and len(data) - start <= PREFIX and is_clean(_explained(traced.tree))
+    is_surplus = may_be_surplus and is_clean(_explained(traced.tree))
     if is_whole and is_surplus and not context.has_secrets:
         return MaskedFrame(data, layout, decoded)
     if (is_whole and not is_surplus) or (not is_whole and context.may_cut_secrets):

@@ -205,9 +205,15 @@ def _unknown_version(known: Api, version: int, consequence: str) -> Finding:
 
 def read(data: bytes, layout: MessageLayout, end: int | None = None) -> Decoded:
     """Decode a frame into values. Bytes from `end` on follow a gap and are not read."""
+    return read_or_trace(data, layout, end)[0]
+
+
+def read_or_trace(data: bytes, layout: MessageLayout, end: int | None = None) -> tuple[Decoded, Traced | None]:
+    """Decode a frame into values; of one that can't be read to its end return what was traced to know how far it can
+    be, too, by `tracer_of_reasons`."""
     stop = _stop(data, layout, end)
     if layout.header is None:
-        return _read_headless(data, layout, stop)
+        return _read_headless(data, layout, stop), None
     whole = data if stop == len(data) else data[:stop]
     read_header, read_body, others = _readers(layout.header, layout.header_version, layout.body, layout.body_version)
     header: Values = {}
@@ -216,24 +222,29 @@ def read(data: bytes, layout: MessageLayout, end: int | None = None) -> Decoded:
     try:
         header, at = read_header(whole, PREFIX, stop)
         if layout.body is None or read_body is None:
-            return Decoded(header, body, whole[at:], list(layout.findings))
+            return Decoded(header, body, whole[at:], list(layout.findings)), None
         if others:
             other = _other_layout(layout.body, layout.body_version, whole, at)
             read_body = reader(layout.body, layout.body_version, other)
         body, at = read_body(whole, at, stop)
     except DECODE_ERRORS:
-        kind = Tracer if layout.body in RECORDS_FIELDS else SparseTracer
-        traced = trace(data, layout, end, tracer_type=kind)
+        traced = trace(data, layout, end, tracer_type=tracer_of_reasons(layout))
         decoded = Decoded(header, body, whole[at:], traced.findings)
         if header:
             _keep_whole_fields(decoded, traced.tree, data)
-        return decoded
+        return decoded, traced
     findings = list(layout.findings)
     if other:
         findings.append(_other_layout_finding(layout.body, layout.body_version, other))
     if at != stop:
         findings.append(_trailing_bytes_finding(stop - at, at))
-    return Decoded(header, body, whole[at:], findings)
+    return Decoded(header, body, whole[at:], findings), None
+
+
+def tracer_of_reasons(layout: MessageLayout) -> type[Tracer]:
+    """What traces a message of which no more is asked than its values, its first fields, and why it can't be read to
+    its end: a whole tree of a megabyte takes seconds."""
+    return Tracer if layout.body in RECORDS_FIELDS else SparseTracer
 
 
 def _read_headless(data: bytes, layout: MessageLayout, stop: int) -> Decoded:

@@ -21,7 +21,8 @@ from dissector.protocol.schema.model import Field
 
 UNPARSED = "UNPARSED"
 WHOLE: Final = "WHOLE"
-"""The type of a node that has the values of all below it, in trees that are made for the values alone."""
+"""The type of a node that has the values of elements of an array that follow each other, as a list, in trees that are
+made for the values and the reason of damage alone."""
 
 _ENCODING: Final = frozenset({"(count)", "(size)", "(length)", "(present)", "(tag)"})
 
@@ -168,8 +169,6 @@ def _fields(node: Node) -> list[Node]:
 
 
 def _value(node: Node, data: bytes) -> object:
-    if node.type == WHOLE:
-        return node.value
     if node.type.endswith("RECORDS") and node.children:
         return data[node.children[0].end : node.end]
     fields = _fields(node)
@@ -178,12 +177,20 @@ def _value(node: Node, data: bytes) -> object:
     if node.type.endswith("ARRAY"):
         if not any(child.name == "(count)" for child in node.children):
             return _ABSENT
-        values = [_value(child, data) for child in fields]
-        return [value for value in values if value is not _ABSENT]
+        return [value for child in fields for value in _elements(child, data)]
     if node.type.endswith("STRUCT"):
         return struct_values(node, data) or ({} if _has_end(node) else _ABSENT)
     is_tagged = any(child.name == "(tag)" for child in node.children)
     return node.value if not is_tagged or any(child.name == "(value)" for child in node.children) else _ABSENT
+
+
+def _elements(node: Node, data: bytes) -> list[object]:
+    """Return the values of a child of an array: one, or many, or none of one that is not whole."""
+    if node.type == WHOLE:
+        assert isinstance(node.value, list)
+        return node.value
+    value = _value(node, data)
+    return [] if value is _ABSENT else [value]
 
 
 def _has_end(node: Node) -> bool:

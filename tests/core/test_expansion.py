@@ -9,8 +9,8 @@ import lz4.frame
 import pytest
 
 import dissector
-from dissector.capture_session import Capture
-from dissector.core.expansion import RUN, TRACED, USED_UP, Expansion
+from dissector.capture_session import Capture, stage_pipeline
+from dissector.core.expansion import LISTED, MOST_LISTED, NEW, RUN, TRACED, USED_UP, Expansion
 from dissector.core.limits import DEFAULT
 from dissector.protocol.records.batch import HEADER
 from dissector.protocol.records.compression import CODECS, DecompressionBudget, DecompressionError
@@ -30,7 +30,8 @@ SECTION = CODECS[ZSTD].compress(PLAIN)
 @pytest.fixture
 def room(monkeypatch: pytest.MonkeyPatch) -> Iterator[Expansion]:
     """The run of this process, with room for one section and a half."""
-    monkeypatch.setattr(RUN, "_size", 3 * len(PLAIN) // 2)
+    for name in ("_most", "_size"):
+        monkeypatch.setattr(RUN, name, 3 * len(PLAIN) // 2)
     RUN.begin()
     yield RUN
     monkeypatch.undo()
@@ -139,9 +140,60 @@ def test_sessions_beyond_the_room_are_not_listed_and_that_is_said(tmp_path: Path
 
 
 def test_a_list_that_is_made_anew_costs_as_much_as_sixteen(room: Expansion) -> None:
+    """Of sessions of several connections, too, whose Fetches come in turn."""
     room._numbers[0] = 1_000
     one, other = {"a": [1]}, {"a": [1]}
-    for session, size, is_left in ((one, 10, 840), (one, 10, 830), (other, 10, 670), (one, 40, 30), (one, 30, 0)):
+    for session, size, is_left in ((one, 10, 840), (one, 10, 830), (other, 10, 670), (one, 30, 640), (other, 639, 1)):
         room.take_session(session, size)
         assert room._numbers[0] == is_left
+    assert room.has_room
+    room.take_session(one, 1)
     assert not room.has_room
+
+
+def test_sessions_that_are_too_many_to_be_kept_are_made_anew(room: Expansion) -> None:
+    sessions = [{"a": [n]} for n in range(3)]
+    for session in sessions:
+        room.take_session(session, MOST_LISTED // 2)
+    room._numbers[0] = 100
+    for session, size, is_left in ((sessions[2], 1, 99), (sessions[0], 1, 83)):
+        room.take_session(session, size)
+        assert room._numbers[0] == is_left
+
+
+def test_the_room_grows_with_what_is_read_up_to_its_most() -> None:
+    room = Expansion()
+    assert room._numbers[0] == DEFAULT.most_run_expansion  # of bytes of a program nobody knows how many come
+    room.grow(1_000)
+    room.take(0, 5)
+    assert room._numbers[0] == DEFAULT.run_expansion + 1_000 * DEFAULT.run_expansion_ratio - 5
+    room.grow(1)
+    assert room._numbers[0] == DEFAULT.run_expansion + 1_001 * DEFAULT.run_expansion_ratio - 5
+    room.grow(1 << 40)
+    assert room._numbers[0] == DEFAULT.most_run_expansion - 5
+    room.begin()
+    assert room._numbers[0] == DEFAULT.most_run_expansion
+
+
+def test_a_capture_has_the_room_of_its_bytes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    room = Expansion()
+    monkeypatch.setattr(stage_pipeline, "RUN", room)
+    path = capture_of(tmp_path, conversation([turn for number in range(3) for turn in produce(number, 9)]))
+    with Capture([path]) as capture:
+        list(capture.read())
+    assert room._size == DEFAULT.run_expansion + DEFAULT.run_expansion_ratio * Path(path).stat().st_size
+    with Capture([path]):
+        assert room._size == DEFAULT.run_expansion + 2 * DEFAULT.run_expansion_ratio * Path(path).stat().st_size
+
+
+def test_a_filter_lists_no_sessions_beyond_the_room(tmp_path: Path, room: Expansion) -> None:
+    turns = [Turn(True, fetch(0, 0, {"a": list(range(90))}, {})), Turn(False, response(0, bytes(14)))]
+    for number in range(1, 4):  # each changes the session
+        turns += [Turn(True, fetch(number, number, {"a": [90 + number]}, {})), Turn(False, response(number, bytes(14)))]
+    path = capture_of(tmp_path, conversation(turns))
+    with Capture([path]) as capture:
+        assert [each.fields.number for each in capture.exchanges("partition == 9")] == [1, 2, 3, 4]
+        assert not room.complaint()
+        room._numbers[0] = LISTED * NEW * 91 + 1
+        assert [each.fields.number for each in capture.exchanges("partition == 9")] == [1, 2, 3]
+    assert "partitions of fetch sessions were not listed" in room.complaint()

@@ -8,7 +8,8 @@ import pytest
 
 import dissector
 from dissector.core.finding import Finding, Severity
-from dissector.protocol import masking
+from dissector.protocol import masking, message
+from dissector.protocol.codec.tracer import Tracer
 from dissector.protocol.embedded.context import EMPTY_CONTEXT, DecodingContext
 from dissector.protocol.masked_reasons import OVER_LIMIT
 from dissector.protocol.masking import NEWER, MaskedFrame, is_public, is_sound, mask_secrets
@@ -23,9 +24,12 @@ from dissector.protocol.message import (
     request_layout,
     response_layout,
     trace,
+    tracer_of_reasons,
 )
 from dissector.protocol.schema.api_keys import ApiKey
 from dissector.protocol.schema.loader import api
+from dissector.protocol.schema.model import Field
+from dissector.protocol.tree import Node
 from tests.cases import cases
 from tests.frames import request, response
 
@@ -302,7 +306,7 @@ def test_a_message_is_public_if_neither_it_nor_its_connection_has_secrets() -> N
 
 def test_more_fields_than_a_message_may_have_are_masked_and_said(monkeypatch: pytest.MonkeyPatch) -> None:
     over = Finding(OVER_LIMIT, Severity.WARNING, "more than 1,000,000 fields")
-    monkeypatch.setattr(masking, "trace", lambda *args: replace(trace(*args), findings=[over]))
+    monkeypatch.setattr(masking, "trace", lambda *args, **kinds: replace(trace(*args, **kinds), findings=[over]))
     found = masked(SCRAM, OF_SCRAM)
     check_masked_from(found, SCRAM, HEADER + 1, OF_SCRAM.body)
     assert words(found)[:-1] == ["over-limit: more than 1,000,000 fields"]
@@ -379,3 +383,28 @@ def test_a_cut_login_whose_api_is_damaged_shows_less_than_six_bytes_of_its_token
             for size in (len(login) - 1, len(login) - len(secret) // 2):
                 found = masked(damaged[:size], layout, CUT_LOGIN, size=len(login))
                 assert not [each for each in seen if each in found.data], (other, number, size)
+
+
+def test_a_large_message_that_is_cut_is_searched_without_its_whole_tree(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A tree of a megabyte takes seconds. What is masked, and why, is what the whole tree says."""
+    nodes: list[str] = []
+    began = Tracer.begin
+
+    def begin(self: Tracer, parent: Node, name: str, kind: str, schema: Field | None = None) -> Node:
+        nodes.append(name)
+        return began(self, parent, name, kind, schema)
+
+    monkeypatch.setattr(Tracer, "begin", begin)
+    topics = [{"name": f"t-{n}", "partitions": [{"partition_index": 0, "isr_nodes": [1, 2]}]} for n in range(300)]
+    whole = dissector.encode_response("Metadata", 9, {"brokers": [], "topics": topics})
+    layout = response_layout(ApiKey.METADATA, 9, whole)
+    for context in (LOGIN, CUT_LOGIN):
+        nodes.clear()
+        found = masked(whole[:-1], layout, context, size=len(whole))
+        few = len(nodes)
+        monkeypatch.setattr(masking, "tracer_of_reasons", lambda _layout: Tracer)
+        monkeypatch.setattr(message, "tracer_of_reasons", lambda _layout: Tracer)
+        assert masked(whole[:-1], layout, context, size=len(whole)) == found
+        monkeypatch.setattr(masking, "tracer_of_reasons", tracer_of_reasons)
+        monkeypatch.setattr(message, "tracer_of_reasons", tracer_of_reasons)
+        assert few < 150 < 300 * 12 < len(nodes)

@@ -1,5 +1,5 @@
-"""`python -m tools.fuzz.screen [--minutes M] [--seed S] [--first N]`: random keys, clicks, drags, wheels and sizes,
-until a screen comes down.
+"""`python -m tools.fuzz.screen [--minutes M] [--seed S] [--first N]`: random keys, clicks, drags, wheels, sizes and
+bytes that no terminal sends, until a screen comes down.
 
 Session `n` of seed `s` opens the same screen and sends the same input on every machine; when its threads answer
 differs. Input comes as a terminal sends it: no event waits for the one before. The exit code is 1 if a session failed.
@@ -22,13 +22,16 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from textual import events
+from textual._xterm_parser import XTermParser
 from textual.binding import Binding
 from textual.dom import DOMNode
+from textual.message import Message
 from textual.pilot import Pilot
 from textual.widgets import Input
 
 from tools.fuzz.screens import random_screen
 from tui.app import KDissectApp
+from tui.terminal_app import typed_text
 
 EVENTS: Final = 150
 SIZES: Final = ((20, 6), (40, 12), (60, 20), (80, 24), (120, 40), (200, 60))
@@ -41,6 +44,11 @@ LEAVES: Final = frozenset({"ctrl+q", "ctrl+c", "ctrl+z"})
 PLAIN: Final = ("escape", "escape", "enter", "enter", "tab", "shift+tab", "up", "down", "left", "right", "space",
                 "backspace", *"abcdefghijklmnoprstuvwxyz0123456789", "q")  # fmt: skip
 PASTES: Final = ("topic", "api == Fetch && error", "latency > 1ms", "1", "((", "é\u200b", "x\ny", "request.topics.name")
+PIECES: Final = (
+    b"\x1b", b"\x1b[", b"\x1b[<", b"0;3;4M", b"M", b";", b"1;5", b"~", b"\x1b[200~", b"\x1b[201~", b"\x1bO",
+    b"\x1b[48;", b"\x1b[?2026;", b"$y", b"u", b"99999999999", b"\xfc", b"\xc3", b"\xe2\x82", b"\xf0\x9f", b"\x80",
+)  # fmt: skip
+"""Of what terminals send, and of letters that are no UTF-8, whole and cut."""
 
 
 def bound_keys(kind: type[DOMNode] = DOMNode) -> Iterator[str]:
@@ -50,6 +58,13 @@ def bound_keys(kind: type[DOMNode] = DOMNode) -> Iterator[str]:
         yield from (key.strip() for key in keys.split(","))
     for subclass in kind.__subclasses__():
         yield from bound_keys(subclass)
+
+
+def random_bytes(chance: random.Random) -> bytes:
+    """Bytes as a terminal may send them that is set to another encoding, or is none."""
+    if chance.random() < 0.3:
+        return chance.randbytes(chance.randint(1, 40))
+    return b"".join(chance.choices(PIECES, k=chance.randint(1, 8)))
 
 
 class Session:
@@ -80,7 +95,7 @@ class Session:
     async def step(self, pilot: Pilot[None]) -> None:
         """Send one key, movement or size; wait for its effect now and then, and mostly not."""
         chance, [what] = self.chance, self.chance.choices(
-            ("key", "plain", "click", "drag", "wheel", "size", "paste"), (40, 25, 18, 6, 6, 2, 3)
+            ("key", "plain", "click", "drag", "wheel", "size", "paste", "bytes"), (40, 25, 18, 6, 6, 2, 3, 3)
         )  # fmt: skip
         if what in ("key", "plain"):
             key = chance.choice(self.keys if what == "key" else PLAIN)
@@ -90,6 +105,8 @@ class Session:
             self.send(pilot, events.Paste(chance.choice(PASTES)))
         elif what == "size":
             self.resize(pilot)
+        elif what == "bytes":
+            self.typed(pilot, random_bytes(chance))
         else:
             self.mouse(pilot, what)
         pause = chance.random()
@@ -98,7 +115,15 @@ class Session:
         else:
             await asyncio.sleep(0 if pause < 0.7 else 0.03)
 
-    def send(self, pilot: Pilot[None], event: events.Event) -> None:
+    def typed(self, pilot: Pilot[None], data: bytes) -> None:
+        """Send what the terminal's driver makes of bytes, but for the keys that `press` leaves out."""
+        parser = XTermParser(False)
+        for event in parser.feed(typed_text(data)):
+            named = isinstance(event, events.Key) and (event.key in LEAVES or isinstance(pilot.app.focused, Input))
+            if not named:
+                self.send(pilot, event)
+
+    def send(self, pilot: Pilot[None], event: Message) -> None:
         self.sent.append(repr(event))
         driver = pilot.app._driver
         assert driver is not None

@@ -1,5 +1,7 @@
-"""Lists of options on any terminal. Textual's fail at a page where two or three rows leave no line for an option."""
+"""Lists of options on any terminal. Textual's fail at a page where two or three rows leave no line for an option, and
+at a click on an option that was removed and is drawn still."""
 
+from textual import events
 from textual._widget_navigation import Direction
 from textual.widgets import OptionList
 
@@ -10,8 +12,13 @@ def has_room(options: OptionList) -> bool:
 
 
 class Options(OptionList):
-    """A list of options in which a page is nothing where there is no room."""
+    """A list of options in which a page is nothing where there is no room, and a click nothing where there is no
+    option."""
 
     def _move_page(self, direction: Direction) -> None:
         if has_room(self):
             super()._move_page(direction)
+
+    async def _on_click(self, event: events.Click) -> None:
+        if event.style.meta.get("option", -1) >= self.option_count:
+            event.prevent_default()

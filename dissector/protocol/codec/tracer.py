@@ -4,15 +4,15 @@ At damaged bytes it raises `WireError` and the tree so far stays valid: `Tracer.
 could not be read, and every node that was begun is in the tree.
 
 A tree takes a hundred times as long as the values alone, and as much memory: a damaged message of a megabyte has some
-hundred thousand fields, nearly all of which read well. `SparseTracer` has nodes only around the first field that can't
-be read: what reads well is one node, whose value is that of the reader. Its values (`struct_values`), the place of the
-error and the path of the last node are those of `Tracer` (a property test). It is not for messages with records, whose
-findings a whole tree has.
+hundred thousand fields, nearly all of which read well. In the tree of `SparseTracer` elements of an array that read
+well are one node, but for the first one: its value is that of the reader. Its values (`struct_values`), the place of
+the error and the path of the last node are those of `Tracer` (a property test). It is not for messages with records,
+whose findings a whole tree has.
 
 Names in parentheses are parts of the encoding, not fields: ``(count)``, ``(present)``, ``(tag)``, ``(size)``.
 """
 
-from typing import Any, Final
+from typing import Any, NamedTuple
 
 from dissector.protocol.codec.plan import (
     STRUCTS,
@@ -34,8 +34,6 @@ from dissector.protocol.schema.errors import advice
 from dissector.protocol.schema.model import Field
 from dissector.protocol.tree import WHOLE, Node, last_node
 from dissector.protocol.wire import WireError, uuid_text, uvarint
-
-_PARTS: Final = (ArrayPlan, StructPlan)
 
 
 class Tracer(SpanCursor):
@@ -188,8 +186,11 @@ class Tracer(SpanCursor):
             self._length_leaf(plan, node, "(count)", start, count)
             if count < 0:
                 node.note = "null"
-            for number in range(count):
-                self.value(plan.element, node, f"[{number}]", schema)
+            self._elements(plan.element, node, schema, count)
+
+    def _elements(self, plan: TypePlan, node: Node, schema: Field | None, count: int) -> None:
+        for number in range(count):
+            self.value(plan, node, f"[{number}]", schema)
 
     def _tagged(self, plan: StructPlan, parent: Node) -> None:
         """Read one tagged field: its tag, its size, its value; an unknown tag's value as bytes."""
@@ -237,6 +238,14 @@ class Tracer(SpanCursor):
                 node.value, node.note, node.advice = value.value, value.note, value.advice
 
 
+class _Element(NamedTuple):
+    """An element of an array that can be read."""
+
+    plan: TypePlan
+    name: str
+    start: int
+
+
 class SparseTracer(Tracer):
     """Of one frame."""
 
@@ -245,36 +254,54 @@ class SparseTracer(Tracer):
         self._is_in_tag = False
         self._readers: dict[int, ValueReader] = {}
         """By the identity of their plans, which live as long as the process."""
-        self._plans: dict[int, TypePlan] = {}
-        """By the identity of nodes of the tree that have a whole value."""
+        self._last_of: dict[int, _Element] = {}
+        """By the identity of the nodes of the tree that have whole elements."""
 
-    def value(self, plan: TypePlan, parent: Node, name: str, schema: Field | None) -> None:
-        """Read one value into `parent`: as one node if all of it can be read."""
-        if self._is_in_tag or not isinstance(plan, _PARTS):
-            super().value(plan, parent, name, schema)
+    def _elements(self, plan: TypePlan, node: Node, schema: Field | None, count: int) -> None:
+        if self._is_in_tag:
+            super()._elements(plan, node, schema, count)
             return
-        try:
-            value, end = self._reader(plan)(self.data, self.at, self.end)
-        except DECODE_ERRORS:
-            end = -1
-        if not self.at <= end <= self.end:
-            super().value(plan, parent, name, schema)
-            return
-        node = self.leaf(parent, name, WHOLE, end, value)
-        node.schema = schema
-        self._plans[id(node)] = plan
+        number = 0
+        while number < count:
+            name, start = f"[{number}]", self.at
+            values, last = self._whole(plan, count - number) if number else ([], start)
+            if values:
+                end, self.at = self.at, start
+                run = self.leaf(node, name, WHOLE, end, values)
+                run.schema = schema
+                number += len(values)
+                self._last_of[id(run)] = _Element(plan, f"[{number - 1}]", last)
+            else:
+                self.value(plan, node, name, schema)
+                number += 1
+
+    def _whole(self, plan: TypePlan, most: int) -> tuple[list[object], int]:
+        """Read values that follow each other, up to one that can't be read, and return them, and where the last one
+        begins."""
+        read, last = self._reader(plan), self.at
+        values: list[object] = []
+        while len(values) < most:
+            try:
+                value, end = read(self.data, self.at, self.end)
+            except DECODE_ERRORS:
+                break
+            if not self.at <= end <= self.end:
+                break
+            values.append(value)
+            last, self.at = self.at, end
+        return values, last
 
     def last_path(self, root: Node) -> str:
         """The path of the last node that `Tracer` would have begun."""
         node, parent = root, root
         while node.children:
             node, parent = node.children[-1], node
-        plan = self._plans.get(id(node))
-        if plan is None:
+        last = self._last_of.get(id(node))
+        if last is None:
             return node.path
-        holder = Node("", parent.path, "", node.start, node.start)
-        tracer = Tracer(self.data, node.start, node.end, self._records, node.source)
-        tracer.value(plan, holder, node.name, node.schema)
+        holder = Node("", parent.path, "", last.start, last.start)
+        tracer = Tracer(self.data, last.start, node.end, self._records, node.source)
+        tracer.value(last.plan, holder, last.name, node.schema)
         return last_node(holder).path
 
     def _tagged_value(self, field: FieldPlan, node: Node, end: int) -> None:
