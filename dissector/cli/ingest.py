@@ -161,14 +161,15 @@ def _print_known(names: Mapping[str, str]) -> None:
 def _leave_out_spare(out: str, epoch: int) -> None:
     """Remove the captures of a run of which other captures have everything, and print them. If that fails, they are in
     the tables, which is told."""
-    import duckdb
-
+    from dissector.tables.sql import is_sql_error
     from dissector.tables.storage import StorageError
 
     try:
         for path in forget_spare(out, epoch):
             print(f"{clean(path)}: left out: other captures in the tables have everything in it", file=sys.stderr)
-    except (StorageError, duckdb.Error) as error:
+    except Exception as error:
+        if not isinstance(error, StorageError) and not is_sql_error(error):
+            raise
         first, *_ = str(error).splitlines()
         print_error(f"{out}: cannot tell which captures are known: {first}")
 
