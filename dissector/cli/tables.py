@@ -51,10 +51,10 @@ def open_tables(folder: str) -> "Iterator[Tables]":
     import duckdb
 
     from dissector.tables.database import Database
-    from dissector.tables.reader import Tables
+    from dissector.tables.reader import READ, Tables
     from dissector.tables.snapshot import seen_tables
 
-    seen = seen_tables(folder)
+    seen = seen_tables(folder, READ)
     try:
         with closing(Database()) as database:
             yield Tables(database, seen)
