@@ -8,7 +8,6 @@ from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from dissector.core.arrays import Int64
 from dissector.core.json_text import encodable
@@ -73,6 +72,8 @@ def all_columns(schema: pa.Schema, of: Callable[[pa.Field], pa.Array]) -> list[p
 
 def _times(given: Mapping[str, pa.Array], field: pa.Field) -> pa.Array:
     """Return times with microseconds; null where no calendar has them."""
+    import pyarrow.compute as pc  # takes a tenth of a small question, which makes no times
+
     source, unit = TIMES[field.name]
     numbers = given[source]
     if unit == _NS:

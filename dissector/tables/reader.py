@@ -64,11 +64,14 @@ class _CaptureRow(NamedTuple):
 
 class Tables:
     """The tables of one folder as a snapshot has them. With `capture`, only exchanges of that one, numbered as among
-    all: a connection may have begun in another capture."""
+    all: a connection may have begun in another capture. With a `condition` in SQL, only those for which it is true."""
 
-    def __init__(self, database: Database, seen: Snapshot, capture: str | None = None) -> None:
+    def __init__(
+        self, database: Database, seen: Snapshot, capture: str | None = None, condition: str | None = None
+    ) -> None:
         self.database = database
         self._only = capture
+        self._conditions = [*([f"capture = {text(capture)}"] if capture else []), *([condition] if condition else [])]
         self._seen = seen
         self._define_live()
         for name in READ:
@@ -164,8 +167,8 @@ class Tables:
 
             pushed = push_down(row_filter, self.start_ns)
         sql = "SELECT * EXCLUDE (day, time) FROM exchanges"
-        if self._only is not None:
-            sql += f" WHERE capture = {text(self._only)}"
+        if self._conditions:
+            sql = where(sql, " AND ".join(self._conditions))
         if pushed.uses_bodies:
             self.require_bodies()
         is_early = not (pushed.uses_numbers or pushed.uses_findings)
