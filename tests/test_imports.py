@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -32,6 +33,19 @@ def test_what_workers_of_spark_are_forked_of_has_no_pandas_and_no_threads_of_del
 
 
 @pytest.mark.long
+@pytest.mark.slow
+def test_an_ingest_imports_neither_pandas_nor_duckdb_and_both_can_be_had_behind_it(tmp_path: Path) -> None:
+    pytest.importorskip("deltalake", reason="NOT TESTED with deltalake: it is not installed")
+    words = ["kdissect", "ingest", str(PCAPS / "librdkafka.pcapng"), "--out", str(tmp_path)]
+    run = f"import contextlib, sys; sys.argv = {words!r}\nfrom dissector.cli.main import main\n"
+    run += "with contextlib.suppress(SystemExit):\n    main()"
+    assert "deltalake" in (modules := imported(run))
+    assert not modules & {"pandas", "duckdb", "pyspark"}
+    pytest.importorskip("pandas", reason="NOT TESTED with pandas: it is not installed")
+    assert "pandas" in imported("from dissector.tables.arrow_types import keep_pandas_out, pa; keep_pandas_out();"
+                                " assert list(pa.table({'a': [1]}).to_pandas()['a']) == [1]")  # fmt: skip
+
+
 @pytest.mark.slow
 def test_exchanges_and_records_need_no_data_frames_and_no_packets_of_others() -> None:
     path = PCAPS / "java.pcapng"
@@ -77,6 +91,7 @@ def test_columns_of_the_index_are_printed_without_a_table() -> None:
     names = "api,api_version,client_id,latency_ns,request.size"
     script = f"""
 import sys
+from pathlib import Path
 from dissector.protocol.schema import loader, resources
 read, kept = resources.read_json, []
 loader.read_json = lambda path: kept.append(path) or read(path)

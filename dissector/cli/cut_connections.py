@@ -21,17 +21,18 @@ Row = dict[str, Any]
 def print_cut_connections(folder: str, epoch: int | None = None) -> None:
     """Print a line for each set of captures with parts of the same connections, of all or of those with captures of one
     run. The tables are as they are: a failure is told, and fails nothing."""
-    import duckdb
-
     from dissector.tables.cut_connections import cut_connections
     from dissector.tables.delta_log import live_captures
     from dissector.tables.file_systems import normal_uri
+    from dissector.tables.sql import is_sql_error
     from dissector.tables.storage import StorageError
 
     try:
         captures = live_captures(normal_uri(folder))
         found = cut_connections(normal_uri(folder), captures, epoch)
-    except (StorageError, duckdb.Error) as error:
+    except Exception as error:
+        if not isinstance(error, StorageError) and not is_sql_error(error):
+            raise
         first, *_ = str(error).splitlines()
         print_error(f"{folder}: cannot tell which connections are cut: {first}")
         return

@@ -22,6 +22,7 @@ from dissector.cli.tables import require_tables
 from dissector.core.text import clean, counted, os_reason
 
 if TYPE_CHECKING:
+    from dissector.cli.alerts import Alerts
     from dissector.detection.decode_as import DecodeAs
     from dissector.pipeline.ingest import IngestResult
     from dissector.pipeline.partition_rows import WriteOptions
@@ -36,11 +37,13 @@ UNREAD: Final = ("not-a-capture", "file-changed")
 def ingest(
     captures: Sequence[str], out: str, cluster: Cluster, *, frames: bool, bodies: bool, hashed: bool,
     show_secrets: bool, decode_as: Sequence["DecodeAs"], follow: bool, idle: float | None,
-    key_logs: Sequence[str] = (), again: bool = False, skip_known: bool = False,
+    key_logs: Sequence[str] = (), again: bool = False, skip_known: bool = False, fail_on: str | None = None,
+    notify: str | None = None,
 ) -> int:  # fmt: skip
     """Convert captures, and folders of them, to tables in the folder `out`; return the exit code. Those that
     are in the tables are left as they are, unless they are to be ingested `again`. With `skip_known`, those of which
-    other captures in the tables have everything are left out."""
+    other captures in the tables have everything are left out. The exit code tells whether new rows match the filter
+    `fail_on`, and counts go to the address `notify`."""
     require_tables()
     if frames and not bodies:
         raise UsageError("--frames keeps bytes beside bodies: leave out --no-bodies")
@@ -50,6 +53,7 @@ def ingest(
         raise UsageError("--idle needs --follow")
     if follow and skip_known:
         raise UsageError("--skip-known can't be used with --follow, which does not know a connection before it ends")
+    alerts = _alerts(out, fail_on, notify, bodies=bodies)
     from dissector.pipeline.runs import remove_runs_afterwards
     from dissector.tables.storage import Storage, StorageError
 
@@ -65,11 +69,29 @@ def ingest(
                 from dissector.pipeline.follow_state import FOLLOWER, read_state
 
                 read_state(Path(out) / FOLLOWER)  # it, too
-                return _follow(captures[0], out, options(), idle, key_logs)
+                return _follow(captures[0], out, options(), idle, key_logs, alerts)
             result = _ingest(_files(captures), out, options, cluster, key_logs, again=again)
     except StorageError as error:
         return print_error(str(error))
-    return _print_result(result, out, skip_known=skip_known)
+    code = _print_result(result, out, skip_known=skip_known)
+    return code if alerts is None else max(code, _tell(alerts, result))
+
+
+def _alerts(out: str, fail_on: str | None, notify: str | None, *, bodies: bool) -> "Alerts | None":
+    if fail_on is None and notify is None:
+        return None
+    from dissector.cli.alerts import Alerts
+
+    return Alerts(out, fail_on, notify, bodies=bodies)
+
+
+def _tell(alerts: "Alerts", result: "IngestResult") -> int:
+    """Tell of a run that has ended; return the exit code."""
+    from dissector.tables.new_rows import of_run
+
+    counts = {"captures": result.read, "packets": result.packets, "problems": len(result.problems)}
+    counts |= {"exchanges": result.counts.get("exchanges", 0)}
+    return alerts.tell([of_run(result.epoch)] if result.read else [], counts)
 
 
 def _ingest(
@@ -161,19 +183,22 @@ def _print_known(names: Mapping[str, str]) -> None:
 def _leave_out_spare(out: str, epoch: int) -> None:
     """Remove the captures of a run of which other captures have everything, and print them. If that fails, they are in
     the tables, which is told."""
-    import duckdb
-
+    from dissector.tables.sql import is_sql_error
     from dissector.tables.storage import StorageError
 
     try:
         for path in forget_spare(out, epoch):
             print(f"{clean(path)}: left out: other captures in the tables have everything in it", file=sys.stderr)
-    except (StorageError, duckdb.Error) as error:
+    except Exception as error:
+        if not isinstance(error, StorageError) and not is_sql_error(error):
+            raise
         first, *_ = str(error).splitlines()
         print_error(f"{out}: cannot tell which captures are known: {first}")
 
 
-def _follow(folder: str, out: str, options: "WriteOptions", idle: float | None, key_logs: Sequence[str]) -> int:
+def _follow(
+    folder: str, out: str, options: "WriteOptions", idle: float | None, key_logs: Sequence[str], alerts: "Alerts | None"
+) -> int:  # fmt: skip
     """Convert the files of a folder as they are closed, until interrupted; return the exit code. Raises `StorageError`
     and `CaptureError`.
 
@@ -183,12 +208,15 @@ def _follow(folder: str, out: str, options: "WriteOptions", idle: float | None, 
     from dissector.pipeline.ring_follower import Follower
     from dissector.tables.storage import StorageError
 
-    files = 0
+    files = told = 0
 
     def report(batch: "MicroBatchReport") -> None:
-        nonlocal files
+        nonlocal files, told
         files += batch.files
         _print_report(batch)
+        if alerts is not None:
+            counts = {"captures": batch.files, "packets": batch.packets, "problems": len(batch.problems)}
+            told = max(told, alerts.tell(batch.written, counts | {"exchanges": batch.rows}))
 
     print(f"following {clean(folder)} -> {clean(out)}, Ctrl+C stops", file=sys.stderr)
     try:
@@ -196,13 +224,13 @@ def _follow(folder: str, out: str, options: "WriteOptions", idle: float | None, 
             follower.run(folder, idle, QUIET_SECONDS if idle is None else min(QUIET_SECONDS, idle / 2))
     except KeyboardInterrupt:
         print("stopped: pending requests are kept; start again to continue", file=sys.stderr)
-        return 0
+        return told
     except (StorageError, CaptureError):
         raise
     except Exception as error:  # of a state that somebody has changed, too, anything can be raised
         words = os_reason(error) if isinstance(error, OSError) else f"{type(error).__name__}: {clean(str(error))}"
         return print_error(f"stopped; start again to continue: {words}")
-    return 0 if files else NEGATIVE
+    return max(told, 0 if files else NEGATIVE)
 
 
 def _print_report(batch: "MicroBatchReport") -> None:

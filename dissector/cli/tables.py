@@ -44,19 +44,20 @@ def are_tables(files: Sequence[str], options: CaptureOptions = NO_OPTIONS) -> bo
 
 
 @contextmanager
-def open_tables(folder: str) -> "Iterator[Tables]":
-    """Open the tables of a folder. Raises `CaptureError`, also if there are no tables."""
+def open_tables(folder: str, condition: str | None = None) -> "Iterator[Tables]":
+    """Open the tables of a folder, with all rows or those for which a condition in SQL is true. Raises `CaptureError`,
+    also if there are no tables."""
     require_tables()
     import duckdb
 
     from dissector.tables.database import Database
-    from dissector.tables.reader import Tables
+    from dissector.tables.reader import READ, Tables
     from dissector.tables.snapshot import seen_tables
 
-    seen = seen_tables(folder)
+    seen = seen_tables(folder, READ)
     try:
         with closing(Database()) as database:
-            yield Tables(database, seen)
+            yield Tables(database, seen, condition=condition)
     except duckdb.Error as error:
         first, *_ = str(error).splitlines()
         raise CaptureError(f"{folder}: {first}") from None

@@ -334,7 +334,12 @@ def export(
 @command(
     writing_commands,
     "ingest",
-    epilog=examples({"query many captures at once": "kdissect ingest samples/*.pcapng --out tables"}),
+    epilog=examples(
+        {
+            "query many captures at once": "kdissect ingest samples/*.pcapng --out tables",
+            "fail if a request failed": "kdissect ingest samples/orders.pcapng --out tables --fail-on error",
+        }
+    ),
 )
 def ingest(
     captures: Annotated[list[str], typer.Argument(metavar="CAPTURES…", help="Captures, or folders of them.")],
@@ -364,6 +369,13 @@ def ingest(
     skip_known: Annotated[
         bool, typer.Option("--skip-known", help="Leave out captures that are parts of others in the tables.")
     ] = False,
+    fail_on: Annotated[
+        str | None,
+        typer.Option("--fail-on", metavar="FILTER", help="Exit with 1 if a row that was written matches: 'error'."),
+    ] = None,
+    notify: Annotated[
+        str | None, typer.Option(metavar="URL", help="Post counts as JSON at the end, or as files of --follow end.")
+    ] = None,
 ) -> int:
     """Convert captures to Delta Lake tables. Without Spark, up to 1 GiB at a time. A capture whose packets are in the
     tables is left out, whatever its format. At the end, it names connections that other captures in the tables
@@ -375,6 +387,7 @@ def ingest(
         captures, out, replace(cluster, verbose=log.verbose), frames=frames, bodies=not no_bodies,
         hashed=hashed, show_secrets=options.show_secrets, decode_as=[*of_ports(options.ports), *options.choices],
         follow=follow, idle=idle, key_logs=options.key_logs, skip_known=skip_known,
+        fail_on=fail_on, notify=notify,
     )  # fmt: skip
 
 

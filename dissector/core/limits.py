@@ -166,6 +166,9 @@ class Limits:
     """How long a schema registry may take for one schema with all that this refers to. After three failures it is not
     asked again."""
 
+    notify_seconds: float = 10.0
+    """How long the receiver of a notification may take to answer."""
+
     tree_nodes: int = 1_000_000
     """Nodes of one frame's tree: half a gigabyte of memory, and as many lines of text. The remaining bytes are leaves
     without fields."""

@@ -25,6 +25,7 @@ from dissector.pipeline.partition_rows import WriteOptions, rows_with
 from dissector.pipeline.splits import check_unchanged
 from dissector.pipeline.tls_secrets import TlsSecrets
 from dissector.pipeline.worker_processes import ALL_PACKETS, PartitionJob, Workers, known_by_itself
+from dissector.tables.arrow_types import keep_pandas_out
 from dissector.tables.data_files import DataFile, write_rows
 from dissector.tables.file_systems import is_url
 from dissector.tables.row_batches import TableRow
@@ -42,6 +43,7 @@ def ingest_here(
     """Ingest captures into the tables of a storage: `ingest`; in `parts` processes, or as many as are useful. Raises
     `StorageError` if it can't be written to, and `CaptureError` if a key log can't be opened."""
     return_freed_memory()
+    keep_pandas_out()
     secrets = TlsSecrets(key_logs)
 
     def scan() -> list[FileScan]:

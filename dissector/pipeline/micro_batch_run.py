@@ -46,6 +46,8 @@ class MicroBatchRun(IngestJob):
         self._after = carry_over_folder(folder, batch)
         self._workers = workers
         self._is_last = is_last
+        self.files: list[DataFile] = []
+        """Those that it has written."""
         self._splits = [split._replace(first=split.first + state.packets) for split in self._splits]
         new_origins = (origin._replace(first=origin.first + state.packets) for origin in self._origins.ranges)
         # Rows of merged files go to the first one: where packets of earlier micro-batches came from is not kept.
@@ -79,6 +81,7 @@ class MicroBatchRun(IngestJob):
             transaction,
         )  # fmt: skip
         write_state(self._state_folder, self.state)
+        self.files = files
         shutil.rmtree(self._before, ignore_errors=True)
         self._storage.remove(self._output.folder)
         return rows_by_table(files)

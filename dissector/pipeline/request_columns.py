@@ -12,6 +12,7 @@ import pyarrow as pa
 from dissector.bulk.body_numbers import OfBodies
 from dissector.pipeline.carried_columns import Columns
 from dissector.pipeline.partition_cells import ISOLATION
+from dissector.tables.arrow_types import chosen
 from dissector.tables.row_batches import Cells
 
 OF_REQUEST: Final = (
@@ -19,7 +20,7 @@ OF_REQUEST: Final = (
 )  # fmt: skip
 OF_RESPONSE: Final = ("throttle_time_ms",)
 _ISOLATION: Final = "isolation_level"
-_LEVELS: Final = pa.array(list(ISOLATION.values()))
+_LEVELS: Final = (*ISOLATION.values(), None)
 _SIDES: Final = (("request", OF_REQUEST), ("response", OF_RESPONSE))
 
 
@@ -39,6 +40,6 @@ def number_columns(of_side: Callable[..., dict[str, OfBodies]]) -> Columns:
     """Return the columns of many exchanges; `of_side` gives fields of their requests, or of their responses."""
     numbers = of_side(OF_REQUEST, is_request=True) | of_side(OF_RESPONSE, is_request=False)
     level = numbers.pop(_ISOLATION)
-    is_known = level.is_there & (level.values >= 0) & (level.values < len(_LEVELS))
+    is_known = level.is_there & (level.values >= 0) & (level.values < len(ISOLATION))
     columns = {name: pa.array(each.values, pa.int32(), mask=~each.is_there) for name, each in numbers.items()}
-    return columns | {_ISOLATION: _LEVELS.take(pa.array(level.values.astype(np.int64), mask=~is_known))}
+    return columns | {_ISOLATION: chosen(_LEVELS, np.where(is_known, level.values, len(ISOLATION)).astype(np.int64))}

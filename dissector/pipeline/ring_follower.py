@@ -52,6 +52,7 @@ from dissector.pipeline.tls_secrets import TlsSecrets
 from dissector.pipeline.worker_processes import Workers
 from dissector.tables.delta_log import create_tables, live_captures
 from dissector.tables.file_systems import is_url
+from dissector.tables.new_rows import of_files, of_run
 from dissector.tables.run import Run
 from dissector.tables.storage import Storage
 
@@ -78,6 +79,8 @@ class MicroBatchReport:
     behind: float = 0.0
     """Seconds from the newest packet until it was in the tables."""
     problems: list[Finding] = field(default_factory=list)
+    written: list[str] = field(default_factory=list)
+    """Conditions in SQL, one of which each row meets that was written, or that got its first finding of a kind."""
     known_as: dict[str, str] = field(default_factory=dict)
     """By paths of files with the contents of others that are in the tables, those of these; empty if not known."""
 
@@ -143,7 +146,9 @@ class Follower:
         if late:  # before the others: after a crash they come again, and are in the tables already
             report.problems += [_late(scan) for scan in late]
             paths = [scan.path for scan in late]
-            report.problems += ingest_here(paths, self._out, self._options, key_logs=self._key_logs).problems
+            result = ingest_here(paths, self._out, self._options, key_logs=self._key_logs)
+            report.problems += result.problems
+            report.written.append(of_run(result.epoch))
         report.rows = self._run(new, report)
         if not self._has_advised and any(problem.code == KEY_LOG for problem in report.problems):
             report.problems.append(_decrypted_later(self._out))
@@ -178,6 +183,7 @@ class Follower:
                 continue
             report.problems += run.problems
             self._state = run.state
+            report.written.append(of_files(self._storage.uri, run.files))
             return counts["exchanges"]
 
     def _new_captures(self, entries: Sequence[RingFile], report: MicroBatchReport) -> list[FileScan]:

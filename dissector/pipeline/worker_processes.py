@@ -26,6 +26,7 @@ from dissector.index.shared_state import SharedState
 from dissector.pipeline.origins import FileOrigins
 from dissector.pipeline.partition_rows import WriteOptions, rows_with
 from dissector.pipeline.splits import InputSplit, route
+from dissector.tables.arrow_types import keep_pandas_out
 from dissector.tables.data_files import DataFile, Output, write_rows
 from dissector.tables.row_batches import TableRow
 from dissector.transport.partitions import Partition
@@ -154,6 +155,7 @@ def _answers(connections: Sequence[Connection], add: Callable[[int, int], None])
 def _work(connection: Connection, partition: Partition) -> None:
     """Dissect a partition of each job: what a process does."""
     return_freed_memory()
+    keep_pandas_out()
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the process that started this one ends it
     with suppress(BrokenPipeError, EOFError):  # that process is gone, or needs this one no longer
         while True:

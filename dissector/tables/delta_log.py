@@ -22,7 +22,6 @@ from functools import partial
 from typing import Any, Final, TypeVar
 
 import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.fs
 import pyarrow.parquet as pq
 from deltalake import CommitProperties, DeltaTable, Transaction
@@ -171,8 +170,8 @@ def until_committed(uri: str, commit: Callable[[], Result]) -> Result:
 
 def is_crowded(table: DeltaTable, more: int = 0) -> bool:
     """Return whether a table has many small files, or will have with some more."""
-    small = pc.less(add_actions(table).column("size_bytes"), SMALL_BYTES)
-    return (pc.sum(small).as_py() or 0) + more > MOST_SMALL
+    sizes: list[int] = add_actions(table).column("size_bytes").to_pylist()
+    return sum(size < SMALL_BYTES for size in sizes) + more > MOST_SMALL
 
 
 def _append(uri: str, name: str, files: list[DataFile], transaction: tuple[str, int] | None) -> bool:

@@ -22,7 +22,7 @@ from dissector.exchange.model import Exchange
 from dissector.tables.database import Database, booleans, numbers
 from dissector.tables.file_systems import normal_uri
 from dissector.tables.row_to_exchange import TLS_COLUMNS, exchange_of_row
-from dissector.tables.schemas import BY_NAME, FACT_TABLES, NO_BODIES, OF_MESSAGES, ROW_KEY
+from dissector.tables.schemas import BY_NAME, NO_BODIES, OF_MESSAGES, ROW_KEY
 from dissector.tables.snapshot import Snapshot, has_bodies
 from dissector.tables.sql import EVERY_ROW, PushedFilter, same, text, where
 from dissector.tables.views import ALL_FINDINGS, FINDINGS, IS_LIVE, current_findings
@@ -30,6 +30,8 @@ from dissector.tables.views import ALL_FINDINGS, FINDINGS, IS_LIVE, current_find
 if TYPE_CHECKING:  # imported on use: without a filter its parser is not needed
     from dissector.filter import Filter
 
+READ: Final = ("exchanges", "bodies", "connections", "partitions", "findings")
+"""Tables that are read here: of the others, not even the log is opened, which takes as long as a small question."""
 MIN_DIGITS: Final = 8
 """Minimum digits of a digest that select a capture."""
 MOST_FRAME_BYTES: Final = 8 << 20
@@ -62,16 +64,18 @@ class _CaptureRow(NamedTuple):
 
 class Tables:
     """The tables of one folder as a snapshot has them. With `capture`, only exchanges of that one, numbered as among
-    all: a connection may have begun in another capture."""
+    all: a connection may have begun in another capture. With a `condition` in SQL, only those for which it is true."""
 
-    def __init__(self, database: Database, seen: Snapshot, capture: str | None = None) -> None:
+    def __init__(
+        self, database: Database, seen: Snapshot, capture: str | None = None, condition: str | None = None
+    ) -> None:
         self.database = database
         self._only = capture
+        self._conditions = [*([f"capture = {text(capture)}"] if capture else []), *([condition] if condition else [])]
         self._seen = seen
-        for name in FACT_TABLES:
-            database.define_files(f"{name}_files", BY_NAME[name], seen.files[name])
         self._define_live()
-        for name in FACT_TABLES:
+        for name in READ:
+            database.define_files(f"{name}_files", BY_NAME[name], seen.files[name])
             view = ALL_FINDINGS if name == FINDINGS else name
             database.define(view, f"SELECT * FROM {name}_files WHERE {IS_LIVE.format(live='live')}")
         database.define(FINDINGS, current_findings())
@@ -163,8 +167,8 @@ class Tables:
 
             pushed = push_down(row_filter, self.start_ns)
         sql = "SELECT * EXCLUDE (day, time) FROM exchanges"
-        if self._only is not None:
-            sql += f" WHERE capture = {text(self._only)}"
+        if self._conditions:
+            sql = where(sql, " AND ".join(self._conditions))
         if pushed.uses_bodies:
             self.require_bodies()
         is_early = not (pushed.uses_numbers or pushed.uses_findings)

@@ -4,7 +4,7 @@ Invariant: the facts of every capture in it are in its files. A capture's facts 
 removed after it, so `captures` must be the same before and after the other tables are looked at.
 """
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any, NamedTuple
 
 from deltalake import DeltaTable
@@ -23,9 +23,9 @@ class Snapshot(NamedTuple):
     captures: list[dict[str, Any]]
     """The rows of `captures`."""
     files: Mapping[str, list[str]]
-    """URIs of the files of each table, without escapes."""
+    """URIs of the files of each table that was asked for, and of `captures`, without escapes."""
     schemas: Mapping[str, TableSchema]
-    """The columns of each table, with those of users."""
+    """The columns of the same tables, with those of users."""
 
 
 def has_bodies(capture: Mapping[str, Any]) -> bool:
@@ -33,14 +33,15 @@ def has_bodies(capture: Mapping[str, Any]) -> bool:
     return NO_BODIES not in capture["options"].split(", ")
 
 
-def snapshot(uri: str) -> Snapshot | None:
-    """Return the tables of a storage; None if there are none. Raises `StorageError`."""
+def snapshot(uri: str, names: Collection[str] = FACT_TABLES) -> Snapshot | None:
+    """Return tables of a storage, `captures` and those with these names; None if there are none. Raises
+    `StorageError`."""
     for _ in tries(f"{uri}/{CAPTURES}"):
         captures = delta_table(uri, CAPTURES)
         if captures is None:
             return None
         files, schemas = {}, {CAPTURES: whole_schema(uri, CAPTURES, captures)}
-        for name in FACT_TABLES:
+        for name in names:
             table = delta_table(uri, name)
             files[name] = [] if table is None else _files(uri, name, table)
             schemas[name] = BY_NAME[name] if table is None else whole_schema(uri, name, table)
@@ -53,10 +54,10 @@ def snapshot(uri: str) -> Snapshot | None:
     return found
 
 
-def seen_tables(folder: str) -> Snapshot:
-    """Return what is to be seen of the tables of a folder or URL. Raises `CaptureError` if there are none, or such that
-    can't be read."""
-    found = snapshot(normal_uri(folder))
+def seen_tables(folder: str, names: Collection[str] = FACT_TABLES) -> Snapshot:
+    """Return what is to be seen of the tables of a folder or URL, as `snapshot`. Raises `CaptureError` if there are
+    none, or such that can't be read."""
+    found = snapshot(normal_uri(folder), names)
     if found is None:
         raise CaptureError(f"{folder}: no tables found")
     return found

@@ -1,5 +1,6 @@
 """Texts of SQL as DuckDB takes it."""
 
+import sys
 from collections.abc import Callable, Sequence
 from typing import Any, Final, NamedTuple
 
@@ -26,6 +27,12 @@ class PushedFilter(NamedTuple):
 
 
 EVERY_ROW: Final = PushedFilter("TRUE", is_exact=True)
+
+
+def is_sql_error(error: BaseException) -> bool:
+    """Whether an error is DuckDB's, which takes a while to import: where it is not, it has raised nothing."""
+    duckdb = sys.modules.get("duckdb")
+    return duckdb is not None and isinstance(error, duckdb.Error)
 
 
 def text(value: str) -> str:

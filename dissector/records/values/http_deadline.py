@@ -8,6 +8,7 @@ Invariants:
   * only http and https are spoken; with `keeps_host` no other host is asked.
 """
 
+import base64
 import time
 import urllib.error
 import urllib.request
@@ -18,9 +19,24 @@ from http.client import HTTPConnection, HTTPMessage, HTTPResponse, HTTPSConnecti
 from socket import SHUT_RDWR, socket
 from threading import Timer
 from typing import IO, Any, Final, Self
-from urllib.parse import urlsplit
+from urllib.parse import SplitResult, unquote, urlsplit
+
+from dissector.core.text import clean
 
 _SCHEMES: Final = ("http", "https")
+
+
+def host_and_login(parts: SplitResult) -> tuple[str, str]:
+    """Return the host and port of an address, and the value of `Authorization` for the user and password in it; empty
+    without them. Raises `ValueError` for an address that is none of HTTP."""
+    if parts.scheme not in _SCHEMES or not parts.hostname:
+        raise ValueError("not an address of http or https")
+    host = parts.hostname if ":" not in parts.hostname else f"[{parts.hostname}]"
+    named = host if parts.port is None else f"{host}:{parts.port}"
+    if parts.username is None:
+        return named, ""
+    login = f"{unquote(parts.username)}:{unquote(parts.password or '')}"
+    return named, "Basic " + base64.b64encode(login.encode()).decode()
 
 
 class Deadline:
@@ -51,6 +67,13 @@ class Deadline:
     def is_over(self) -> bool:
         """Whether the time is up: an error may be its end, and what was read may lack its own."""
         return time.monotonic() >= self._end
+
+    def reason(self, error: Exception) -> str:
+        """Return in words why a request failed."""
+        if self.is_over:
+            return "timed out"
+        reason = getattr(error, "reason", None) or getattr(error, "strerror", None) or str(error)
+        return clean(str(reason)).lower() or type(error).__name__
 
     def open(self, request: urllib.request.Request) -> HTTPResponse:
         """Return the answer to a request. Raises `OSError`, of which `HTTPError` is a kind, and `HTTPException`."""

@@ -9,19 +9,18 @@ Invariants:
   * no name of a topic is sent: only ids, and what schemas refer to.
 """
 
-import base64
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
 from http.client import HTTPException, HTTPResponse
 from typing import Any, Final
-from urllib.parse import quote, unquote, urlsplit, urlunsplit
+from urllib.parse import quote, urlsplit, urlunsplit
 
 import orjson
 
 from dissector.core import limits
 from dissector.core.text import clean
-from dissector.records.values.http_deadline import Deadline
+from dissector.records.values.http_deadline import Deadline, host_and_login
 from dissector.records.values.opened import UnreadableError
 from dissector.records.values.schema_reference import CONTENT_ID, GLOBAL_ID, GUID, ID, SchemaKey
 from dissector.records.values.schemas import AVRO_SCHEMA, JSON_SCHEMA, PROTOBUF_TEXT, SchemaText
@@ -46,14 +45,10 @@ class SchemaRegistry:
     def __init__(self, url: str, bounds: limits.Limits = limits.DEFAULT) -> None:
         """Raises `ValueError` for an address that is none. A user and a password may stand in it."""
         parts = urlsplit(url)
-        if parts.scheme not in ("http", "https") or not parts.hostname:
-            raise ValueError("not an address of a schema registry: http://host:port")
-        self._authorization = ""
-        if parts.username is not None:
-            login = f"{unquote(parts.username)}:{unquote(parts.password or '')}"
-            self._authorization = "Basic " + base64.b64encode(login.encode()).decode()
-        host = parts.hostname if ":" not in parts.hostname else f"[{parts.hostname}]"
-        self.host = host if parts.port is None else f"{host}:{parts.port}"
+        try:
+            self.host, self._authorization = host_and_login(parts)
+        except ValueError:
+            raise ValueError("not an address of a schema registry: http://host:port") from None
         self._base = urlunsplit((parts.scheme, self.host, parts.path.rstrip("/"), "", ""))
         self._bounds = bounds
         self._failures = 0
@@ -122,13 +117,7 @@ class SchemaRegistry:
                 return None
             raise UnreadableError(f"{self.host} answers {error.code} {clean(error.reason)}"[:200]) from None
         except (OSError, HTTPException, ValueError) as error:
-            reason = (
-                "timed out"
-                if self._deadline.is_over
-                else getattr(error, "reason", None) or getattr(error, "strerror", None) or str(error)
-            )
-            words = clean(str(reason)).lower() or type(error).__name__
-            raise _NoAnswerError(f"{self.host}: {words}"[:200]) from None
+            raise _NoAnswerError(f"{self.host}: {self._deadline.reason(error)}"[:200]) from None
         return content
 
     def _content(self, answer: HTTPResponse) -> bytes:
