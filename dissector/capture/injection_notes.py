@@ -9,6 +9,8 @@ import re
 from collections.abc import Iterator
 from typing import Final, NamedTuple
 
+BEHIND_DROP: Final = "not answered, behind what was dropped"
+"""The action that a note has of an exchange for which a client waits in vain, as it does for the one before."""
 _NOTE: Final = re.compile(
     r"kdissect: injected by ([^()\n]{1,80}) \(([^\s,()]{1,80}), correlation id (-?\d{1,10})\): ([^\n]{1,200})"
 )

@@ -8,12 +8,13 @@ import asyncio
 from collections.abc import Callable, Sequence
 from typing import Final, NamedTuple, Protocol
 
+from dissector.capture.injection_notes import BEHIND_DROP, injection_notes
 from dissector.protocol.message import PREFIX
 from dissector.protocol.schema.api_keys import ApiKey
 from dissector.proxy_server.deciding import DecidedFrame
 from dissector.proxy_server.exchanges import MadeAnswer, Pending, Request, RequestStream, ResponseStream
 from dissector.proxy_server.frame_stream import Bytes, FrameStream, NeedMoreError, Send, Sink
-from dissector.proxy_server.hooks import Action, Answer, Decider, FrameHead, Replace, Waiter
+from dissector.proxy_server.hooks import Action, Answer, Decider, Drop, FrameHead, Replace, Waiter
 from dissector.proxy_server.rewriting import REWRITTEN, OwnAddresses, rewriter
 
 NO_FRAME: Final = -1
@@ -53,6 +54,8 @@ class _Decided(FrameStream):
     def _prepare(self, send: Send, ends: Ends) -> None:
         self._ends, self._queue, self._closing = ends, [], None
         self._waiter: Waiter | None = None
+        self._silence: str | None = None
+        """The comment on a frame that was dropped. Brokers answer in order, so none behind it goes on."""
         self._send = lambda data: self._do(lambda: send(data))
 
     def record(self, data: bytes, comment: str) -> None:
@@ -90,14 +93,18 @@ class _Decided(FrameStream):
         if waiter is not None:
             waiter.abandon()
 
+    def drop(self, comment: str) -> None:
+        self._silence = comment
+
+    def decider(self, head: FrameHead, usual: Decider) -> Decider:
+        """Return who decides about a frame: nobody behind one that was dropped."""
+        return usual if self._silence is None else _Always(Drop(_behind(self._silence, head)))
+
     def close(self, *, reset: bool) -> None:
         self._closing = reset
 
     def answer(self, action: Answer) -> None:
         raise ValueError("only a request can be answered")
-
-    def forget(self) -> None:
-        """Of a response there is nothing to forget."""
 
     def _do(self, act: Callable[[], object]) -> None:
         if self.waits:
@@ -161,8 +168,11 @@ class DecidedRequestStream(_Decided, RequestStream):
             self._pending[-1] = MadeAnswer(last[0], action, last)
             self._peer.flush_answers()
 
-    def forget(self) -> None:
-        if self._expects and self._pending and self._pending[-1] is self._asked:
+    def drop(self, comment: str) -> None:
+        if not self._expects:
+            return
+        super().drop(comment)
+        if self._pending and self._pending[-1] is self._asked:
             self._pending.pop()
 
     def _begin(self, data: Bytes, at: int, size: int) -> Sink | None:
@@ -173,7 +183,8 @@ class DecidedRequestStream(_Decided, RequestStream):
         self._expects = self._asked is not None and self._asked is not last
         if self._in_tokens and head.api_key != ApiKey.SASL_HANDSHAKE:
             head = head._replace(api_key=NO_FRAME, client_id=None)
-        return DecidedFrame(head._replace(has_response=self._expects), self._decider, self)
+        head = head._replace(has_response=self._expects)
+        return DecidedFrame(head, self.decider(head, self._decider), self)
 
     def _head(self, data: Bytes, at: int, size: int) -> FrameHead:
         """Return what the head says. Raises `NeedMoreError` while the client id is not there."""
@@ -236,7 +247,7 @@ class DecidedResponseStream(_Decided, ResponseStream):
             self._request = found
         correlation_id, key, version = self._request or (0, NO_FRAME, 0)
         head = FrameHead(False, key, version, correlation_id, None, PREFIX + size, has_response=False)
-        return DecidedFrame(head, decider, self)
+        return DecidedFrame(head, self.decider(head, decider), self)
 
     def _go_on(self) -> None:
         super()._go_on()
@@ -245,6 +256,12 @@ class DecidedResponseStream(_Decided, ResponseStream):
     def _fed(self) -> None:
         super()._fed()
         self.flush_answers()
+
+
+def _behind(comment: str, head: FrameHead) -> str:
+    """Return the comment on a frame behind one that was dropped with a comment."""
+    found = next(injection_notes(comment), None)
+    return "" if found is None else found._replace(correlation_id=head.correlation_id, action=BEHIND_DROP).comment()
 
 
 class _Always:

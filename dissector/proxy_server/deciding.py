@@ -38,8 +38,9 @@ class Way(Protocol):
     def answer(self, action: Answer) -> None:
         """Give the client this response in its turn."""
 
-    def forget(self) -> None:
-        """The request of this frame gets no response."""
+    def drop(self, comment: str) -> None:
+        """This frame goes no further. If it is a response, or a request that has one, the client waits for it, and for
+        all that is behind it."""
 
     def hold(self, waiter: Waiter, carry_out: Callable[[Action], Sequence[Bytes]]) -> None:
         """Let nothing on until the waiter decides; then carry that out, and send what goes on."""
@@ -84,7 +85,7 @@ class DecidedFrame:
                 self._take = self._pass_and_close(action)
             case Drop(comment):
                 self._comment, self._take = comment, self._discard
-                self._way.forget()
+                self._way.drop(comment)
             case Hold(waiter):
                 self._take = self._hold(waiter)
             case Replace():

@@ -73,7 +73,7 @@ class Answer(NamedTuple):
 
 class Drop(NamedTuple):
     """The frame ends here: the request never comes to the broker, and is never answered; the response never comes to
-    the client."""
+    the client. As brokers answer in order, no frame behind it goes on either, unless the request has no response."""
 
     comment: str
 

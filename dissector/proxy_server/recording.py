@@ -29,6 +29,7 @@ class PacketLog:
         self._writer = writer
         self._on_failure = on_failure
         self._failed = False
+        """Whether nothing is written any more."""
         self.open: set[tuple[End, End]] = set()
         """The ends of open connections."""
 
@@ -63,7 +64,8 @@ class PacketLog:
         self._attempt(lambda: self._writer.statistics(self._writer.delivered, 0))
 
     def close(self) -> None:
-        """Complete the file."""
+        """Complete the file; what still comes is not recorded."""
+        self._failed = True
         self._writer.close()
 
     def _attempt(self, write: Callable[[], object]) -> None:

@@ -14,7 +14,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from dissector.capture.live.writer import CaptureWriter
 from dissector.capture_session import Capture
+from dissector.conversation.pcapng import ETHERNET
+from dissector.conversation.turns import End
+from dissector.proxy_server import BrokerAddress, ProxySettings
+from dissector.proxy_server.recording import PacketLog, RecordedConnection
 from tests.frames import request, response
 from tests.probe.servers import Handler, frame, serving
 from tests.proxy_server.proxies import RunningProxy, proxy
@@ -170,3 +175,18 @@ def test_it_ends_with_the_command_that_started_it(tmp_path: Path) -> None:
         assert out.count("Heartbeat") == 20
         assert "1 connection, 20 exchanges" in err
         assert "Traceback" not in err
+
+
+def test_what_ends_behind_the_recording_is_no_error(tmp_path: Path) -> None:
+    """A side that did not read is reset when the proxy ends, and says that it is closed after the file is complete."""
+    path = tmp_path / "made.pcapng"
+    writer = CaptureWriter(ProxySettings((BrokerAddress("b", 1),), path=str(path)), ETHERNET, lambda _: None)
+    log = PacketLog(writer, pytest.fail)
+    recorded = RecordedConnection(log, End("127.0.0.1", 1), End("127.0.0.1", 2), 1)
+    recorded.data(2, b"kept", from_client=True)
+    log.close()
+    size = path.stat().st_size
+    recorded.data(3, b"late", from_client=True)
+    recorded.data(3, bytes(MIB), from_client=False)
+    recorded.end(from_client=True)
+    assert path.stat().st_size == size

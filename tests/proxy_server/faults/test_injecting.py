@@ -5,9 +5,10 @@ from pathlib import Path
 
 import pytest
 
+from dissector.capture.injection_notes import BEHIND_DROP
 from dissector.protocol.message import Values, read, request_layout
 from dissector.protocol.records.batch import Batch
-from tests.proxy_server.faults.wires import RECORDS, TOPIC_ID, faulty
+from tests.proxy_server.faults.wires import RECORDS, REQUESTS, TOPIC_ID, faulty
 
 OF_ORDERS = "api == Produce && topic == orders"
 BY = "by fault 1: {}; kdissect proxy did it, not the broker"
@@ -72,13 +73,32 @@ def test_a_connection_is_closed(tmp_path: Path, action: str, ids: list[int]) -> 
         assert found.get(3, {}).keys() <= {"unanswered"}, "no broker is blamed for what waited behind"
 
 
-@pytest.mark.parametrize(("action", "ids"), [("drop", [2]), ("drop after", [1, 2])])
-def test_a_request_is_never_answered(tmp_path: Path, action: str, ids: list[int]) -> None:
+@pytest.mark.parametrize(("action", "ids"), [("drop", [1, 11]), ("drop after", [1, 2, 3, 4, 11])])
+def test_a_request_is_never_answered_nor_what_is_behind_it(tmp_path: Path, action: str, ids: list[int]) -> None:
+    """Brokers answer in order: a client that got the answer to a later request would take it for a broken broker."""
     with faulty(tmp_path, f"{OF_ORDERS}: {action}") as client:
+        client.ask("Heartbeat")
         client.send("Produce")
+        client.send("Heartbeat")
+        client.send("Produce")
+        assert client.another(10).ask("Heartbeat")["error_code"] == 0, "other connections go on"
+        while client.ids != ids and len(client.came) < len(ids):
+            time.sleep(0.01)
+        client.connection.settimeout(0.2)
+        with pytest.raises(TimeoutError):
+            client.answered()
+        assert sorted(client.ids) == ids
+        behind = {"injected": BY.format(BEHIND_DROP)}
+        assert client.findings() == {2: {"injected": BY.format(action)}, 3: behind, 4: behind}
+        assert client.counts()[0].fired == 1
+
+
+def test_what_has_no_answer_may_be_dropped_by_itself(tmp_path: Path) -> None:
+    with faulty(tmp_path, f"{OF_ORDERS}: drop") as client:
+        client.send("Produce", REQUESTS["Produce"][1] | {"acks": 0})
         assert client.ask("Heartbeat")["error_code"] == 0
-        assert client.ids == ids
-        assert client.findings()[1] == {"injected": BY.format(action)}
+        assert client.ids == [2]
+        assert {number for number, codes in client.findings().items() if "injected" in codes} == {1}
 
 
 def test_a_throttled_client_waits(tmp_path: Path) -> None:

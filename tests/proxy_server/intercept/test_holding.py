@@ -169,8 +169,12 @@ def test_a_request_is_dropped_and_the_connection_stays(tmp_path: Path) -> None:
     with holding(tmp_path, "requests api == Heartbeat") as person:
         person.client.send("Heartbeat")
         person.controls.drop(person.waiting()[0].number)
-        person.client.ask("Produce")
-        assert person.client.ids == [2]
+        person.client.send("Produce")
+        person.client.another(10).ask("Produce")
+        assert person.client.ids == [11]
+        person.client.connection.settimeout(0.2)
+        with pytest.raises(TimeoutError):
+            person.client.answered()
         assert "then dropped" in notes(person.client)[1]
 
 
@@ -178,8 +182,8 @@ def test_a_response_is_dropped(tmp_path: Path) -> None:
     with holding(tmp_path, "responses api == Heartbeat") as person:
         person.client.send("Heartbeat")
         person.controls.drop(person.waiting()[0].number)
-        person.client.ask("Produce")
-        assert person.client.ids == [1, 2]
+        person.client.another(10).ask("Produce")
+        assert person.client.ids == [1, 11]
         assert set(person.client.findings()[1]) == {"injected"}, "no response is missed"
 
 
