@@ -118,6 +118,7 @@ class KDissectApp(TerminalApp):
             appearance = main.appearance
             appearance.columns, appearance.color_by = self._settings.columns, self._settings.colors
             appearance.time, appearance.saved = self._settings.time, self._settings.saved
+            appearance.layout = self._settings.layout
         if instead:
             self.switch_screen(main)
         else:

@@ -1,7 +1,8 @@
-"""How the list shows rows: columns, colors, time format, sort order, marks. Without a screen."""
+"""How the list shows rows: columns, colors, time format, sort order, marks; how the panes stand. Without a screen."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from enum import StrEnum
 from typing import Final, NamedTuple
 
 import numpy as np
@@ -66,9 +67,18 @@ def _keys(values: Sequence[Value], words: dict[str, int]) -> tuple[Int64, Bool]:
     return np.array([0 if value is None else value for value in values], np.int64), missing
 
 
+class PaneLayout(StrEnum):
+    """How the panes stand: the value is the name in `config.toml`."""
+
+    ROWS = "rows"
+    """The list above fields and bytes."""
+    COLUMNS = "columns"
+    """List, fields and bytes side by side, where the terminal is wide enough."""
+
+
 @dataclass
 class Appearance:
-    """Shared by the list, which draws by it, and by the features that change it."""
+    """Shared by the panes, which draw by it, and by the features that change it."""
 
     columns: ListColumns = field(default_factory=ListColumns)
     color_by: ColorBy = ColorBy.SEVERITY
@@ -78,6 +88,7 @@ class Appearance:
     sorting: SortOrder | None = None
     held: set[int] = field(default_factory=set)
     """Rows of which a proxy holds a message."""
+    layout: PaneLayout = PaneLayout.ROWS
     marks: RowMarks = field(default_factory=RowMarks)
     saved: Saved = field(default_factory=Saved)
     """Filters, profiles and coloring rules."""

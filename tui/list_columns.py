@@ -160,8 +160,15 @@ class ListColumns:
 def _default(across: int, needed: tuple[tuple[str, int], ...]) -> tuple[ListColumn, ...]:
     """Return the columns of a list whose user chose none: each row that is drawn asks for them."""
     columns = (column for column in all_columns() if column.least is not None and across >= column.least)
-    widths = dict(needed) | (_ROOMY if across >= _ROOMY_FROM else {})
-    return tuple(column._replace(width=widths.get(column.name, column.width)) for column in columns)
+    needs, roomy = dict(needed), across >= _ROOMY_FROM
+    return tuple(column._replace(width=_default_width(column, needs, roomy=roomy)) for column in columns)
+
+
+def _default_width(column: ListColumn, needs: Mapping[str, int], *, roomy: bool) -> int:
+    """Return the width that a column needs; of names, its own at most."""
+    most = _ROOMY.get(column.name, column.width) if roomy else column.width
+    needed = needs.get(column.name, most)
+    return min(most, needed) if column.name in _ROOMY else needed
 
 
 def _room(columns: list[ListColumn], across: int) -> int:

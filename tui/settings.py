@@ -4,6 +4,7 @@ screen.
     theme = "kdissect-light"
     colors = "latency"
     time = "utc"
+    layout = "columns"
     columns = ["No.", "Time", "API=20", "Latency", "request.topics.name=30"]
 
     [keys]
@@ -25,13 +26,14 @@ from pathlib import Path
 from typing import Final
 
 from dissector.core.text import clean
+from tui.appearance import PaneLayout
 from tui.folders import config_folder, write_whole
 from tui.list_columns import ListColumns
 from tui.row_colors import ColorBy
 from tui.saved import COLOR_RULES, FILTERS, PROFILES, Saved, Setting, with_entry
 from tui.time_format import TimeFormat
 
-THEME, COLORS, TIME, COLUMNS, KEYS = "theme", "colors", "time", "columns", "keys"
+THEME, COLORS, TIME, COLUMNS, LAYOUT, KEYS = "theme", "colors", "time", "columns", "layout", "keys"
 _TABLE: Final = re.compile(r"\s*\[")
 _LARGEST: Final = 1 << 20
 """Bytes of the largest file that is read."""
@@ -44,6 +46,7 @@ class Settings:
     theme: str | None = None
     colors: ColorBy = ColorBy.SEVERITY
     time: TimeFormat = TimeFormat.START
+    layout: PaneLayout = PaneLayout.ROWS
     columns: ListColumns = field(default_factory=ListColumns)
     keys: dict[str, str] = field(default_factory=dict)
     """Keys by binding id; more than one are separated by commas."""
@@ -58,6 +61,7 @@ class Settings:
             COLORS: self._take_colors,
             TIME: self._take_time,
             COLUMNS: self._take_columns,
+            LAYOUT: self._take_layout,
             KEYS: self._take_keys,
             FILTERS: self.saved.take_filters,
             PROFILES: self.saved.take_profiles,
@@ -86,6 +90,12 @@ class Settings:
         if value not in forms:
             raise ValueError(f"time must be one of {', '.join(forms)}, not {value!r}")
         self.time = TimeFormat(value)
+
+    def _take_layout(self, value: object) -> None:
+        layouts = [layout.value for layout in PaneLayout]
+        if value not in layouts:
+            raise ValueError(f"layout must be one of {', '.join(layouts)}, not {value!r}")
+        self.layout = PaneLayout(value)
 
     def _take_columns(self, value: object) -> None:
         if not isinstance(value, list) or not all(isinstance(each, str) for each in value):

@@ -145,6 +145,11 @@ FilterBar.open #filter-error { display: block; }
 #legend { height: auto; max-height: 2; background: $panel; padding: 0 1; display: none; }
 #legend.shown { display: block; }
 #lower { height: 11fr; }
+#panes { height: 1fr; layout: vertical; }
+#panes.columns { layout: horizontal; }
+#panes.columns #legend { dock: bottom; }
+#panes.columns #fields { border-left: solid $boost; }
+#panes.columns #fields:focus { border-left: solid $primary; }
 #fields, #bytes {
   border-top: solid $boost; border-title-color: $secondary; background: $surface; scrollbar-size: 1 1;
 }

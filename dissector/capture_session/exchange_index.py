@@ -14,6 +14,7 @@ from dissector.exchange.decoder import ExchangeDecoder
 from dissector.exchange.listing import Cells, Listing
 from dissector.exchange.row_field import Value
 from dissector.exchange.row_fields import ROW_FIELDS
+from dissector.index.exchange_table import NO_FRAME, RowKind
 from dissector.index.index_columns import ENTRY, IndexColumns, index_columns
 
 if TYPE_CHECKING:  # imported on use: a command needs few of them
@@ -88,6 +89,15 @@ class ExchangeIndex:
             self._rows.files, self._messages.answers if reads_messages else None,
         )  # fmt: skip
         return len(entries), columns
+
+    def apis(self, start: int, stop: int) -> set[int]:
+        """The API keys of these rows, without decoding one; -1 where there is no request, or it is no exchange."""
+        rows = self._rows.index_rows(np.arange(start, stop))
+        table = self._indexer.table
+        found = table.api_key.values[rows]
+        has_key = (table.request.values[rows] != NO_FRAME) & (table.kind.values[rows] == RowKind.EXCHANGE)
+        others = {-1} if not has_key.all() or len(rows) < stop - start else set[int]()
+        return others.union(np.unique(found[has_key]).tolist())
 
     def client_id(self, number: int) -> str | None:
         """The client id of that number in `IndexColumns`."""

@@ -146,3 +146,23 @@ async def test_columns_of_processes_are_offered_where_there_are_any(known: bool)
 )  # fmt: skip
 def test_long_names_in_the_info_column_lose_their_middles(text: str, width: int, start: int, shown: str) -> None:
     assert with_elided_names(text, width, start) == shown
+
+
+@cases(
+    ("across", "needed", "width"),
+    [(120, 11, 11), (120, 18, 18), (120, 25, 18), (200, 11, 11), (200, 25, 24), (157, 25, 18), (158, 25, 24)],
+)
+def test_the_column_of_apis_is_as_wide_as_the_names_that_the_capture_has(across: int, needed: int, width: int) -> None:
+    [api] = [each for each in ListColumns().fitting(across, {"API": needed}) if each.name == "API"]
+    assert api.width == width
+    [chosen] = ListColumns.of(["API=20"]).fitting(across, {"API": needed})[:-1]
+    assert chosen.width == 20, "the user's"
+
+
+async def test_names_of_apis_are_measured_as_rows_come() -> None:
+    async with opened(JAVA) as screen:
+        longest = max(len(each.row.api) for each in screen.main.capture.exchanges())
+        [api] = [each for each in screen.list.columns() if each.name == "API"]
+        assert api.width == min(18, longest)
+        assert screen.main.capture.index.apis(0, 2) == {18, 3}
+        assert screen.main.capture.index.apis(0, 0) == set()

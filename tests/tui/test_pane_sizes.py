@@ -9,8 +9,10 @@ from hypothesis import strategies as st
 
 from tests.tui.main_driver import JAVA, opened
 from tests.tui.test_panes_feature import drag
+from tui.appearance import PaneLayout
 from tui.features.panes import PaneSizes, load_pane_sizes, save_pane_sizes
 from tui.folders import state_folder, write_whole
+from tui.settings import load
 
 
 @pytest.mark.long
@@ -18,14 +20,66 @@ async def test_dragged_borders_are_restored() -> None:
     async with opened(JAVA) as screen:
         usual = screen.list.size.height, screen.bytes.size.width
         await drag(screen, screen.fields, (9, 0), (0, -5))
-        await drag(screen, screen.bytes, (0, 4), (-7, 0))
+        await drag(screen, screen.bytes, (0, 4), (9, 0))
         left = screen.list.size.height, screen.bytes.size.width
-        assert left == (usual[0] - 5, usual[1] + 7)
+        assert left == (usual[0] - 5, usual[1] - 9)
     async with opened(JAVA) as screen:
         assert (screen.list.size.height, screen.bytes.size.width) == left
     async with opened(JAVA, size=(60, 20)) as screen:
         assert screen.fields.size.width >= 10
         assert screen.list.size.height >= 3
+
+
+async def test_a_key_puts_the_panes_side_by_side_where_there_is_room_and_that_is_kept() -> None:
+    async with opened(JAVA, size=(149, 40)) as screen:
+        await screen.press("vertical_line")
+        assert screen.notifications() == ["three columns need 150 cells, and here are 149"]
+        assert screen.list.region.right == screen.bytes.region.right, "the list is above the bytes"
+        await screen.resize((200, 40))
+        await screen.press("vertical_line", "enter", "j", "j")
+        places = [pane.region for pane in (screen.list, screen.fields, screen.bytes)]
+        assert [place.y for place in places] == [places[0].y] * 3
+        assert [place.x for place in places] == [0, places[0].right, places[1].right]
+        assert places[2].right == 200
+        assert screen.bytes.per_line == 8, "the list needs the room"
+        assert load().layout is PaneLayout.COLUMNS
+        await drag(screen, screen.fields, (0, 4), (12, 0))
+        assert screen.list.region.width == places[0].width + 12
+        await drag(screen, screen.fields, (9, 0), (0, 5))
+        assert screen.list.region.width == places[0].width + 12, "the upper border stays"
+        await screen.press("plus", "minus", "minus")
+        assert abs(screen.list.region.width - (places[0].width + 12 - 30)) <= 1
+        await screen.press("backslash")
+        assert screen.fields.region.width == 200
+        await screen.press("backslash")
+        left = screen.list.region.width
+        await screen.resize((120, 40))
+        assert screen.list.region.width == 120, "too narrow: the list is above"
+    async with opened(JAVA, size=(260, 40)) as screen:
+        assert screen.bytes.region.y == screen.list.region.y
+        assert screen.bytes.per_line == 16
+        await screen.resize((200, 40))
+        assert abs(screen.list.region.width - left) <= 1
+        await screen.press("vertical_line")
+        assert screen.list.region.width == 200
+        assert load().layout is PaneLayout.ROWS
+
+
+async def test_a_line_has_16_bytes_where_the_fields_leave_room() -> None:
+    async with opened(JAVA) as screen:
+        assert screen.bytes.per_line == 16
+        assert screen.bytes.region.width + screen.fields.region.width == 120
+        assert 'client_software_name "apache-kafka-java"' in screen.lines(), "not cut; its size has no room"
+        await screen.press("r")
+        assert screen.bytes.per_line == 16
+        await screen.press("9", "G")
+        assert "(java-orders)" in screen.lines()
+        assert screen.bytes.per_line == 8, "a topic by its id and its name is longer"
+        await screen.press("g")
+        assert screen.bytes.per_line == 16
+        for width, count in ((119, 8), (120, 16)):
+            await screen.resize((width, 40))
+            assert screen.bytes.per_line == count, width
 
 
 @pytest.mark.exhaustive
@@ -48,7 +102,16 @@ async def test_default_sizes_are_not_saved() -> None:
 
 @given(
     st.binary(max_size=40)
-    | st.sampled_from([b"[]", b"[" * 9999, b'{"list_share": 1e999, "bytes_share": 1}', b'{"list_share": NaN}'])
+    | st.sampled_from(
+        [
+            b"[]",
+            b"[" * 9999,
+            b'{"list_share": 1e999, "bytes_share": 1}',
+            b'{"list_share": NaN}',
+            b'{"list_share": 0.5, "column_share": NaN}',
+            b'{"list_share": 0.5, "column_share": 7}',
+        ]
+    )
     | st.builds(
         lambda height, width: json.dumps({"list_share": height, "bytes_share": width}).encode(),
         st.floats() | st.integers() | st.text(max_size=3) | st.none(),
@@ -59,6 +122,7 @@ def test_sizes_are_valid_whatever_the_file_has(data: bytes) -> None:
     write_whole(state_folder() / "panes.json", data)
     panes = load_pane_sizes()
     assert 0 <= panes.list_share <= 1
+    assert 0 <= panes.column_share <= 1
     assert panes.bytes_share is None or 0 <= panes.bytes_share <= 1
 
 

@@ -37,6 +37,8 @@ async def test_the_mouse_drags_borders_and_a_double_click_resets_them() -> None:
             await screen.pilot.click(pane, offset=(9, 0), times=2)
             await screen.settle()
             assert screen.list.size.height == height
+        screen.list.focus()
+        await screen.press("9", "G")
         left, width = screen.bytes.region.x, screen.bytes.size.width
         await drag(screen, screen.bytes, (0, 4), (-7, 0))
         assert (screen.bytes.region.x, screen.bytes.size.width) == (left - 7, width + 7)

@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.cases import cases
+from tui.appearance import PaneLayout
 from tui.list_columns import ListColumns
 from tui.row_colors import ColorBy
 from tui.settings import COLORS, COLUMNS, THEME, TIME, Settings, change, load, path
@@ -21,9 +22,12 @@ def written(text: str | bytes) -> None:
 
 def test_it_has_the_choices_of_the_user() -> None:
     assert load() == Settings()
-    written('theme = "nord"\ncolors = "api"\ntime = "utc"\ncolumns = ["No.", "API=20"]\n[keys]\n"main.flip" = "R"\n')
-    keys = {"main.flip": "R"}
-    assert load() == Settings("nord", ColorBy.API, TimeFormat.UTC, ListColumns.of(["No.", "API=20"]), keys)
+    written(
+        'theme = "nord"\ncolors = "api"\ntime = "utc"\nlayout = "columns"\n'
+        'columns = ["No.", "API=20"]\n[keys]\n"main.flip" = "R"\n'
+    )
+    columns = ListColumns.of(["No.", "API=20"])
+    assert load() == Settings("nord", ColorBy.API, TimeFormat.UTC, PaneLayout.COLUMNS, columns, {"main.flip": "R"})
 
 
 @cases(
@@ -32,6 +36,7 @@ def test_it_has_the_choices_of_the_user() -> None:
         ("theme = 3", "theme must be a name"),
         ('colors = "red"', "colors must be one of severity"),
         ("time = [1]", "time must be one of start"),
+        ('layout = "three"', "layout must be one of rows, columns"),
         ('columns = ["Nope"]', "unknown column 'Nope'"),
         ("columns = 3", "columns must be a list"),
         ("[keys]\na = 3", "keys must be names"),

@@ -11,9 +11,12 @@ from typing import ClassVar, Final, NamedTuple
 from textual.binding import Binding
 from textual.widget import Widget
 
+from tui.appearance import PaneLayout
 from tui.feature import PANES, ScreenFeature
 from tui.folders import state_folder, write_whole
+from tui.messages import SavePreference
 from tui.screens.core_screen import CoreScreen
+from tui.settings import LAYOUT
 from tui.widgets.draggable_border import DraggableBorder
 
 LIST_SHARE: Final = 0.45
@@ -22,10 +25,12 @@ _FILE: Final = "panes.json"
 
 
 class PaneSizes(NamedTuple):
-    """The list's share of the height, and that of the bytes pane of the width; None: its default width."""
+    """The list's share of the height, and that of the bytes pane of the width; None: its default width. In columns, the
+    list's share of the width."""
 
     list_share: float = LIST_SHARE
     bytes_share: float | None = None
+    column_share: float = LIST_SHARE
 
 
 def load_pane_sizes() -> PaneSizes:
@@ -33,12 +38,12 @@ def load_pane_sizes() -> PaneSizes:
     try:
         value = json.loads((state_folder() / _FILE).read_bytes())
         height, width = float(value["list_share"]), value.get("bytes_share")
-        width = None if width is None else float(width)
+        width, column = None if width is None else float(width), float(value.get("column_share", LIST_SHARE))
     except (OSError, ValueError, TypeError, KeyError, AttributeError, OverflowError, RecursionError):
         return PaneSizes()
-    if not math.isfinite(height) or (width is not None and not math.isfinite(width)):
+    if not all(map(math.isfinite, (height, column, width or 0))):
         return PaneSizes()
-    return PaneSizes(_share(height), None if width is None else _share(width))
+    return PaneSizes(_share(height), None if width is None else _share(width), _share(column))
 
 
 def _share(value: float) -> float:
@@ -52,10 +57,14 @@ def save_pane_sizes(panes: PaneSizes) -> None:
 
 
 SLIM, NARROW = 76, 130
-"""Screen widths below which the bytes pane is narrower."""
+"""Screen widths below which the bytes pane is narrower, unless the fields leave room."""
+COLUMNS_FROM, WIDE_COLUMNS = 150, 240
+"""Screen widths from which there is room for three columns, and for 16 bytes in a line beside two others."""
 LIST_STEP = 0.15
 LEAST_LINES, LEAST_CELLS = 4, 20
 """Of a pane."""
+LEAST_TREE: Final = 36
+"""Cells that fields must have for lines of 16 bytes beside them."""
 BYTES_WIDTHS = {"slim": 27, "narrow": 43, "wide": 76}
 STEP = 8
 
@@ -78,6 +87,8 @@ class PanesFeature(ScreenFeature[CoreScreen]):
                 tooltip="Widen the bytes pane", id="main.more_bytes"),
         Binding("greater_than_sign", "bytes_room(-1)", "Less bytes", key_display=">", show=False,
                 tooltip="Narrow the bytes pane", id="main.less_bytes"),
+        Binding("vertical_line", "layout", "Layout", key_display="|", show=False, id="main.layout",
+                tooltip="List, fields and bytes side by side; again: the list above"),
         Binding("O", "encoding", "Encoding", show=False, id="main.encoding",
                 tooltip="Show or hide counts, sizes and empty tagged fields, as they are on the wire"),
     ]  # fmt: skip
@@ -87,8 +98,27 @@ class PanesFeature(ScreenFeature[CoreScreen]):
         self._panes = load_pane_sizes()
 
     def mounted(self) -> None:
+        self._draw_layout()
+
+    @property
+    def _in_columns(self) -> bool:
+        return self.screen.appearance.layout is PaneLayout.COLUMNS and self.app.size.width >= COLUMNS_FROM
+
+    def _draw_layout(self) -> None:
+        self.screen.query_one("#panes").set_class(self._in_columns, "columns")
+        self.screen.field_tree.has_left_border = self._in_columns
         self._draw_share()
         self._draw_widths()
+
+    def action_layout(self) -> None:
+        """Put the panes side by side, or the list above the others again."""
+        if self.app.size.width < COLUMNS_FROM:
+            self.notify(f"three columns need {COLUMNS_FROM} cells, and here are {self.app.size.width}", timeout=4)
+            return
+        layout = PaneLayout.ROWS if self._in_columns else PaneLayout.COLUMNS
+        self.screen.appearance.layout = layout
+        self.screen.post_message(SavePreference(LAYOUT, None if layout is PaneLayout.ROWS else layout.value))
+        self._draw_layout()
 
     def on_unmount(self) -> None:
         if self._panes != load_pane_sizes():
@@ -114,10 +144,17 @@ class PanesFeature(ScreenFeature[CoreScreen]):
         self.notify(f"counts, sizes and empty tagged fields are {'shown' if shown else 'hidden'}", timeout=2)
 
     def action_list_room(self, step: int) -> None:
-        self._give_list(self._panes.list_share + step * LIST_STEP)
+        panes = self._panes
+        self._give_list((panes.column_share if self._in_columns else panes.list_share) + step * LIST_STEP)
 
     def _give_list(self, share: float) -> None:
-        """Share the height between list and lower panes; each keeps a few lines."""
+        """Share the height, or in columns the width, between the list and the other panes; each keeps a few cells."""
+        if self._in_columns:
+            least = LEAST_CELLS / self.app.size.width
+            self._panes = self._panes._replace(column_share=max(least, min(1 - 2 * least, share)))
+            self._draw_share()
+            self._draw_widths()
+            return
         least = min(
             0.5,
             LEAST_LINES / max(1, self.screen.exchange_list.size.height + self.screen.query_one("#lower").size.height),
@@ -126,16 +163,24 @@ class PanesFeature(ScreenFeature[CoreScreen]):
         self._draw_share()
 
     def _draw_share(self) -> None:
-        share = self._panes.list_share
-        self.screen.exchange_list.styles.height, self.screen.query_one("#lower").styles.height = (
-            f"{share:.4f}fr",
-            f"{1 - share:.4f}fr",
+        columns, above, below = (
+            self._in_columns,
+            self.screen.exchange_list.styles,
+            self.screen.query_one("#lower").styles,
         )
+        share = self._panes.column_share if columns else self._panes.list_share
+        parts, whole = (f"{share:.4f}fr", f"{1 - share:.4f}fr"), ("100%", "100%")
+        (above.width, below.width), (above.height, below.height) = (parts, whole) if columns else (whole, parts)
 
     def on_draggable_border_dragged(self, event: DraggableBorder.Dragged) -> None:
         """Move a border to where it was dragged."""
-        if event.left:
-            self._give_bytes(None if event.at is None else self.app.size.width - event.at)
+        width = self.app.size.width
+        if event.left and event.pane is self.screen.field_tree:
+            self._give_list(LIST_SHARE if event.at is None else event.at / max(1, width))
+        elif event.left:
+            self._give_bytes(None if event.at is None else width - event.at)
+        elif self._in_columns:
+            return
         elif event.at is None:
             self._give_list(LIST_SHARE)
         else:
@@ -157,7 +202,12 @@ class PanesFeature(ScreenFeature[CoreScreen]):
         self._draw_widths()
 
     def resized(self) -> None:
-        self._draw_widths()
+        self._draw_layout()
+
+    def message_drawn(self) -> None:
+        """With the fields of another message, there may be room for more bytes, or for fewer."""
+        if self.screen.model.untraced is None and SLIM <= self.app.size.width < NARROW:
+            self._draw_widths()
 
     def _draw_widths(self) -> None:
         if not self.screen.field_tree.has_class("hidden"):
@@ -171,8 +221,15 @@ class PanesFeature(ScreenFeature[CoreScreen]):
     def _within(self, cells: int) -> int:
         """Return the nearest width of the bytes pane that leaves each pane a few cells, and is none too many for lines
         of 16 bytes."""
-        return max(LEAST_CELLS, min(self.app.size.width - LEAST_CELLS, BYTES_WIDTHS["wide"], cells))
+        width = self.app.size.width
+        room = width - round(self._panes.column_share * width) if self._in_columns else width
+        return max(LEAST_CELLS, min(room - LEAST_CELLS, BYTES_WIDTHS["wide"], cells))
 
     def _usual_width(self, width: int) -> int:
-        """Return the default width of the bytes pane."""
+        """Return the default width of the bytes pane: for lines of 16 bytes where there is room for them."""
+        if self._in_columns:
+            return BYTES_WIDTHS["wide" if width >= WIDE_COLUMNS else "narrow"]
+        left = width - BYTES_WIDTHS["wide"]
+        if SLIM <= width < NARROW and left >= LEAST_TREE and self.screen.field_tree.fits(left):
+            return BYTES_WIDTHS["wide"]
         return BYTES_WIDTHS["slim" if width < SLIM else "narrow" if width < NARROW else "wide"]

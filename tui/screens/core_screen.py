@@ -12,7 +12,7 @@ from rich.text import Text
 from textual import events
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
-from textual.containers import Horizontal
+from textual.containers import Container, Horizontal
 from textual.widgets import Static
 
 from dissector.capture_session import Capture
@@ -68,11 +68,12 @@ class CoreScreen(CaptureScreen):
         yield Static(id="notice", markup=False)
         yield Static(id="empty", markup=False)
         yield FilterBar(id="filter")
-        yield ExchangeList(self.capture, self.view, self.appearance, id="list")
-        yield Static(id="legend", markup=False)
-        with Horizontal(id="lower"):
-            yield FieldTree(id="fields")
-            yield BytesPane(self.model, id="bytes")
+        with Container(id="panes"):
+            yield ExchangeList(self.capture, self.view, self.appearance, id="list")
+            yield Static(id="legend", markup=False)
+            with Horizontal(id="lower"):
+                yield FieldTree(id="fields")
+                yield BytesPane(self.model, id="bytes")
         yield Static(id="inspector", markup=False)
         yield KeyFooter()
 

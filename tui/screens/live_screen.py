@@ -211,6 +211,7 @@ class LiveScreen(MainScreen):
         screen = type(self)(capture, recording, wanted, self._begin)
         old, new = self.appearance, screen.appearance
         new.columns, new.color_by, new.time, new.saved = old.columns, old.color_by, old.time, old.saved
+        new.layout = old.layout
         self.app.call_from_thread(self.app.switch_screen, screen)
 
     def is_read(self) -> bool:

@@ -28,7 +28,7 @@ GROUP = 8
 class BytesPane(ScrollView, PlacedScrollBar, DraggableBorder, can_focus=True):
     """A hex view with a cursor."""
 
-    LEFT = True
+    has_left_border = True
     COMPONENT_CLASSES: ClassVar[set[str]] = {
         "bytes--offset", "bytes--plain", "bytes--cursor", "bytes--lit", "bytes--selected",
         *(f"bytes--shade{n}" for n in range(DEEPEST_SHADE + 1)), *(f"bytes--part{n}" for n in range(PART_COLORS)),

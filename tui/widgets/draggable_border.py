@@ -1,23 +1,22 @@
 """Borders between panes that are dragged with the mouse: Textual has none. They take no cell: the border of the pane is
 dragged."""
 
-from typing import ClassVar
-
 from textual import events
 from textual.message import Message
 from textual.widget import Widget
 
 
 class DraggableBorder(Widget):
-    """A pane whose upper border can be dragged, and its left one if `LEFT`."""
+    """A pane whose upper border can be dragged, and its left one if it has one."""
 
-    LEFT: ClassVar[bool] = False
+    has_left_border = False
 
     class Dragged(Message):
         """The left border was dragged to a column of the screen, or the upper one to a row. None: to its default."""
 
-        def __init__(self, *, left: bool, at: int | None) -> None:
+        def __init__(self, pane: "DraggableBorder", *, left: bool, at: int | None) -> None:
             super().__init__()
+            self.pane = pane
             self.left = left
             self.at = at
 
@@ -28,7 +27,7 @@ class DraggableBorder(Widget):
         """Return which border is there: the left one (True), the upper one (False), none."""
         if event.y == 0:
             return False
-        return True if self.LEFT and event.x == 0 else None
+        return True if self.has_left_border and event.x == 0 else None
 
     def _takes(self, event: events.MouseDown) -> bool:
         """Return whether the pane takes all mouse events until the button is released."""
@@ -50,7 +49,7 @@ class DraggableBorder(Widget):
     def on_mouse_move(self, event: events.MouseMove) -> None:
         if self._dragged is not None:
             at = event.screen_x if self._dragged else event.screen_y
-            self.post_message(self.Dragged(left=self._dragged, at=int(at)))
+            self.post_message(self.Dragged(self, left=self._dragged, at=int(at)))
 
     def on_mouse_up(self) -> None:
         self._dragged = None
@@ -59,4 +58,4 @@ class DraggableBorder(Widget):
         """A double click restores the default."""
         border = self._border_at(event)
         if border is not None and event.chain > 1:
-            self.post_message(self.Dragged(left=border, at=None))
+            self.post_message(self.Dragged(self, left=border, at=None))

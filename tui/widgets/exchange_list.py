@@ -18,6 +18,7 @@ from textual.strip import Strip
 
 from dissector.capture_session import Capture
 from dissector.exchange.row_fields import ROW_FIELDS
+from dissector.protocol.schema.loader import api_name
 from tui.appearance import Appearance
 from tui.labels import fitting_info, path_cell, row_cells
 from tui.list_columns import INFO, MARKS_WIDTH, ListColumn, fitted, fitting
@@ -27,7 +28,7 @@ from tui.row_view import RowView
 from tui.time_format import TimeFormat, time_text
 from tui.widgets.scrolling import NumberedLines
 
-_LEAST_NUMBER, _LEAST_TIME = 3, 8
+_LEAST_NUMBER, _LEAST_TIME, _LEAST_API = 3, 8, len("SASL token")
 _EMPTY_LINE = 3
 """Where a list without rows says so."""
 Mark = tuple[str, Style]
@@ -106,8 +107,10 @@ class ExchangeList(NumberedLines):
         """The row that the user selected. While it is hidden the cursor stays near it."""
         self.column: str | None = None
         """The column of the selected cell; None before one is selected."""
-        self._widths = {"No.": _LEAST_NUMBER, "Time": _LEAST_TIME}
+        self._widths = {"No.": _LEAST_NUMBER, "Time": _LEAST_TIME, "API": _LEAST_API}
         """The widths that columns need for the rows so far."""
+        self._measured = 0
+        """Rows whose APIs have their place in it."""
         self.empty_words = ""
         """What is said in place of rows, if none is shown."""
         self.numbering = 0
@@ -164,13 +167,16 @@ class ExchangeList(NumberedLines):
         return self._appearance.columns.fitting(self._across, self._widths)
 
     def _measure(self) -> None:
-        """Find how wide row numbers and times are; draw all again if that changed."""
+        """Find how wide row numbers, times and names of APIs are; draw all again if that changed."""
         last, form = len(self._capture) - 1, self._appearance.time
         time = form.width
         if form is TimeFormat.START and last >= 0:
             time_ns = self._capture.exchange(last).fields.time_ns
             time = max(_LEAST_TIME, len(time_text(time_ns, form, self._capture.start_ns)))
-        widths = {"No.": max(_LEAST_NUMBER, len(str(last + 1))), "Time": time}
+        apis = self._capture.index.apis(self._measured, last + 1) if last + 1 > self._measured else ()
+        self._measured = last + 1
+        api = max([self._widths["API"], *(len(api_name(key)) for key in apis)])
+        widths = {"No.": max(_LEAST_NUMBER, len(str(last + 1))), "Time": time, "API": api}
         if widths != self._widths:
             self._widths = widths
             self.forget()

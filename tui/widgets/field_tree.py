@@ -30,6 +30,7 @@ CHUNK = 100
 OPEN_AT_FIRST = 12
 """Structures with so few children are open at first."""
 
+ARROW = "▸ "
 _TOGGLES = Style.from_meta({"toggle": True})
 """Where a click opens a node: `Tree` looks for it."""
 _SIZE = Style(dim=True, bold=False)
@@ -164,13 +165,27 @@ class FieldTree(Tree[Item], PlacedScrollBar, DraggableBorder):
             self._line_cache.clear()  # its lines may be those of before a scroll bar came, or went
         return super().render_lines(crop)
 
+    def fits(self, across: int) -> bool:
+        """Return whether each line that is open, as far as the pane shows them from the top, has room in so many cells,
+        but for sizes; a scroll bar takes one, where there are more lines."""
+        stack = [(item, 0) for item in reversed(self.root.children)]
+        widest, lines, shown = 0, 0, max(1, self.size.height)
+        while stack and lines < shown:
+            item, indent = stack.pop()
+            lines += 1
+            if isinstance(item.data, Node):
+                widest = max(widest, indent + len(ARROW) + field_label(item.data).cell_len)
+            if item.is_expanded:
+                stack += [(child, indent + self.guide_depth) for child in reversed(item.children)]
+        return widest <= across - bool(stack)
+
     def get_label_width(self, node: TreeNode[Item]) -> int:
         """Lines are as wide as the pane, so no label has to be made to know it."""
         return 1
 
     def render_label(self, node: TreeNode[Item], base_style: Style, style: Style) -> Text:
         """Return a field's line; the cursor's line has one color."""
-        arrow = ("▾ " if node.is_expanded else "▸ ") if node.allow_expand else "  "
+        arrow = ("▾ " if node.is_expanded else ARROW) if node.allow_expand else "  "
         label = Text().append(arrow, base_style + _TOGGLES if node.allow_expand else base_style)
         if isinstance(node.data, Node):
             words = field_label(node.data, self._inks)
@@ -189,13 +204,15 @@ class FieldTree(Tree[Item], PlacedScrollBar, DraggableBorder):
         return label
 
     def _append_size(self, label: Text, item: TreeNode[Item], size: str) -> None:
-        """Put the size of a field at the right of its line, in place of what of the label is too long."""
+        """Put the size of a field at the right of its line, if there is room beside a label that fits in the line."""
         indent = -self.guide_depth
         while (parent := item.parent) is not None:
             item, indent = parent, indent + self.guide_depth
         room = self._across - indent - len(size)
-        if room > 0:
-            label.truncate(room, overflow="ellipsis", pad=True)
+        if label.cell_len > room:
+            label.truncate(room + len(size), overflow="ellipsis")
+        elif room > 0:
+            label.truncate(room, pad=True)
             label.append(size, _SIZE)
 
     def on_resize(self) -> None:
