@@ -1,5 +1,6 @@
 """Rows of the index as columns, for detectors that read no bodies."""
 
+from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
@@ -8,7 +9,7 @@ from dissector.core.arrays import Bool, Int64
 from dissector.index.exchange_table import NO_FRAME, Flag, RowKind
 
 
-class ExaminedRows(NamedTuple):
+class _RowColumns(NamedTuple):
     """Rows of the index, ascending, with columns of the frame table: zeros if there is no frame."""
 
     row: Int64
@@ -40,6 +41,10 @@ class ExaminedRows(NamedTuple):
     """From the first byte of the request to the last one."""
     response_transfer_ns: Int64
 
+
+class ExaminedRows(_RowColumns):
+    """The same, and what most detectors ask of them, once for all."""
+
     @property
     def latency_ns(self) -> Int64:
         """What the client waits, of rows with both sides; the sum of `wait_ns` and the transfers."""
@@ -55,29 +60,29 @@ class ExaminedRows(NamedTuple):
         at = np.flatnonzero(which) if isinstance(which, np.ndarray) and which.dtype == np.bool_ else which
         return ExaminedRows(*(column[at] for column in self))  # a mask would be searched again for each column
 
-    @property
+    @cached_property
     def is_exchange(self) -> Bool:
         """Which rows are exchanges."""
         found: Bool = self.kind == RowKind.EXCHANGE
         return found
 
-    @property
+    @cached_property
     def has_both(self) -> Bool:
         """Which rows are exchanges with request and response."""
         found: Bool = self.is_exchange & (self.request != NO_FRAME) & (self.response != NO_FRAME)
         return found
 
-    @property
+    @cached_property
     def with_request(self) -> "ExaminedRows":
         """The exchanges with a request."""
         return self.where(self.is_exchange & (self.request != NO_FRAME))
 
-    @property
+    @cached_property
     def with_response(self) -> "ExaminedRows":
         """The exchanges with request and response."""
         return self.where(self.has_both)
 
-    @property
+    @cached_property
     def unanswered(self) -> "ExaminedRows":
         """The exchanges without the response that they should have."""
         waits = self.is_exchange & (self.response == NO_FRAME)
