@@ -82,7 +82,7 @@ def serve(
     advertise: str = "",
     speed: float | None = None,
 ) -> Served:
-    """RecordedAnswer clients from captures, or from frames of requests and of their responses, size prefixes included.
+    """Answer clients from captures, or from frames of requests and of their responses, size prefixes included.
 
     The parameters are as the options of ``kdissect serve``: `listen` is ``[HOST:]PORT``, by default any port of
     loopback, and long polls are answered at once unless there is a `speed`. Raises `CaptureError` for a capture that
