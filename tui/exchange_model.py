@@ -5,19 +5,25 @@ Invariants:
   * `levels` names only bytes of the source that the bytes pane shows.
 """
 
+import re
 from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import InitVar, dataclass, field
+from typing import Final
 
 from dissector.capture_session import Capture
 from dissector.exchange.info_column import records_in
 from dissector.exchange.model import Exchange, ExchangeMessage
 from dissector.protocol.tree import ByteSource, Node
+from dissector.records.produced_offsets import Places, produced_offsets
 from dissector.tls.record_parts import TlsRecord
 from tui.record_source import RecordSource
+from tui.value_parts import json_nodes, may_open
 
 DEEPEST_SHADE = 3
 """Ancestors farther up share one shade."""
+_PRODUCED: Final = re.compile(r"body\.topic_data\[(\d+)\]\.partition_data\[(\d+)\]\.records\[0\]\.")
+"""A path of a record in the one batch that a request has for a partition."""
 LONG_BYTES, LONG_RECORDS = 1 << 15, 256
 """Tracing a longer message takes so long that the screen would freeze."""
 
@@ -28,11 +34,15 @@ class TracedMessage:
 
     message: ExchangeMessage
     tls_records: InitVar[Sequence[TlsRecord]] = ()
+    base_offsets: Places = field(default_factory=dict)
+    """What the response gives to the records of a Produce."""
     parents: dict[int, Node] = field(default_factory=dict)
     """The parent of each node, by the node's id."""
     sources: list[ByteSource] = field(init=False)
     """The frame, decompressed sections, the TLS records."""
     records: RecordSource | None = field(init=False)
+    _json: dict[int, list[Node]] = field(init=False, default_factory=dict)
+    """The members of texts that are JSON, by the field's id."""
 
     def __post_init__(self, tls_records: Sequence[TlsRecord]) -> None:
         message, tops = self.message, [self.message.tree]
@@ -46,6 +56,29 @@ class TracedMessage:
             for node in top.walk():
                 for child in node.children:
                     self.parents[id(child)] = node
+
+    def parts(self, node: Node) -> Sequence[Node]:
+        """Return what a field opens to: its fields; of a text that is JSON its members."""
+        if node.children or not may_open(node):
+            return node.children
+        parts = self._json.get(id(node))
+        if parts is None:
+            parts = self._json[id(node)] = json_nodes(node, self.message)
+            for top in parts:
+                self.parents[id(top)] = node
+                for each in top.walk():
+                    for child in each.children:
+                        self.parents[id(child)] = each
+        return parts
+
+    def log_offset(self, node: Node) -> int | None:
+        """Return the offset that a record of a Produce has in the log; None of other fields, and where it is not
+        known."""
+        if node.type != "RECORD" or not (place := _PRODUCED.match(node.path)):
+            return None
+        base = self.base_offsets.get((int(place[1]), int(place[2])))
+        delta = next((each.value for each in node.children if each.name == "offset_delta"), None)
+        return base + delta if base is not None and isinstance(delta, int) else None
 
     def in_frame(self, node: Node) -> tuple[int, int]:
         """Return start and end of a field in the frame: of a decompressed one those of the compressed section."""
@@ -73,7 +106,7 @@ class TracedMessage:
             inside = next((n for n in level if n.source == source and n.start <= offset < n.end), None)
             if inside is None:
                 return found
-            found, level = inside, inside.children
+            found, level = inside, self.parts(inside)
 
     def roots(self, source: int) -> Sequence[Node]:
         """Return the topmost nodes of a source; of the frame, those below the root."""
@@ -172,6 +205,10 @@ class ExchangeModel:
         if self.untraced is not None:
             self.take(TracedMessage(self.untraced, self.tls_records()))
 
+    def base_offsets(self) -> Places:
+        """What the response gives to the records of the shown request."""
+        return produced_offsets(self.exchange) if self.exchange is not None and self.side == "request" else {}
+
     def tls_records(self) -> list[TlsRecord]:
         """The TLS records that the shown message came in; none if that is not encrypted."""
         assert self.number is not None
@@ -180,6 +217,7 @@ class ExchangeModel:
     def take(self, traced: TracedMessage) -> None:
         """Show a traced message, unless another message is shown by now."""
         if traced.message is self.untraced:
+            traced.base_offsets = self.base_offsets()
             self.traced, self.untraced = traced, None
 
     @property

@@ -73,8 +73,9 @@ def value_color(node: Node) -> str:
     return "success" if isinstance(node.value, str) else "secondary" if isinstance(node.value, bytes) else "primary"
 
 
-def field_label(node: Node, inks: Inks | None = None) -> Text:
-    """Return a field's line in the tree, without its size. `inks` are the styles of colors."""
+def field_label(node: Node, inks: Inks | None = None, log_offset: int | None = None) -> Text:
+    """Return a field's line in the tree, without its size. `inks` are the styles of colors; `log_offset` is the offset
+    that the broker gave to a record."""
     styles = {"dim": Style(dim=True), **(inks or {})}
 
     def ink(color: str, more: str = "") -> Style:
@@ -90,6 +91,8 @@ def field_label(node: Node, inks: Inks | None = None) -> Text:
     if meaning:
         note = f" ({meaning})" if words else f" {meaning}"
         label.append(note, ink("warning", "italic") if node.advice else ink("", "italic"))
+    if log_offset is not None:
+        label.append(f", {log_offset} in the log", ink("", "italic"))
     for finding in node.findings:
         color = {Severity.ERROR: "error", Severity.WARNING: "warning"}.get(finding.severity, "dim")
         label.append(f" {MARKS[finding.severity.value]} {clean(finding.message)}", ink(color))

@@ -19,6 +19,7 @@ from tui.feature import KEEP, ScreenFeature
 from tui.labels import field_label, row_cells, size_words
 from tui.screens.core_screen import CoreScreen
 from tui.screens.dialog import Choice, Menu
+from tui.value_parts import JSON_VALUE
 
 SAMPLE = 40
 """Characters of the copied text that the notification shows."""
@@ -78,6 +79,8 @@ def _json(model: ExchangeModel) -> str | None:
     if model.traced is None:
         return None
     node = model.node
+    if node is not None and node.type == JSON_VALUE and model.chosen_bytes:
+        return clean(model.chosen_bytes.decode("utf-8", "replace"))
     value = value_at(model.traced.message, node.path if node is not None else "")
     if value is ABSENT:
         value = node.value if node is not None else None

@@ -206,6 +206,12 @@ class PanesFeature(ScreenFeature[CoreScreen]):
 
     def message_drawn(self) -> None:
         """With the fields of another message, there may be room for more bytes, or for fewer."""
+        self._fit_bytes()
+
+    def on_field_tree_unfolded(self) -> None:
+        self._fit_bytes()
+
+    def _fit_bytes(self) -> None:
         if self.screen.model.untraced is None and SLIM <= self.app.size.width < NARROW:
             self._draw_widths()
 

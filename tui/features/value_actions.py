@@ -1,5 +1,7 @@
 """Makes a filter or a column from the value under the cursor: a cell of the list, or a field."""
 
+import re
+from decimal import Decimal
 from typing import ClassVar, Final
 
 from textual.binding import Binding
@@ -10,6 +12,7 @@ from dissector.exchange.model import Exchange
 from dissector.exchange.row_field import FieldType
 from dissector.exchange.row_fields import ROW_FIELDS
 from dissector.filter import FilterError, cell_expression, expression, parse
+from dissector.protocol.tree import Node
 from tui.exchange_model import ExchangeModel
 from tui.feature import FIND, ScreenFeature
 from tui.labels import is_size_prefix, path_values
@@ -17,6 +20,7 @@ from tui.list_columns import column_of
 from tui.messages import AddColumn, ApplyFilter
 from tui.screens.core_screen import CoreScreen
 from tui.screens.dialog import Choice, Menu
+from tui.value_parts import JSON_VALUE, WITHIN
 
 _CELLS: Final = (
     "api", "conn", "client_id", "version", "corr", "latency", "client", "server", "request.size", "response.size",
@@ -78,10 +82,14 @@ class ValueActionsFeature(ScreenFeature[CoreScreen]):
 
     def action_as_column(self) -> None:
         node = self.screen.model.node
-        if node is None or node.name.startswith("("):
+        if node is None or node.name.startswith("(") or node.type == JSON_VALUE:
             self.notify("select a field first: this part of the frame is not one", timeout=2)
         else:
             self.screen.post_message(AddColumn(plain_path(self.screen.model.path)))
+
+
+_OPENED: Final = re.compile(r"\.records\[\d+\]\.(key|value)$")
+"""Of a record's path: what filters look into."""
 
 
 def field_filter(model: ExchangeModel) -> str | None:
@@ -90,10 +98,24 @@ def field_filter(model: ExchangeModel) -> str | None:
     node = model.node
     if node is None:
         return None
+    if node.type == JSON_VALUE:
+        return _member_filter(node)
     if is_size_prefix(node):
         return expression(model.path, int(str(node.value)) + node.size)
     is_structure = node.value is None and node.children and node.note != "null"
     text = expression(plain_path(model.path), {} if is_structure else node.value)
+    parse(text)
+    return text
+
+
+def _member_filter(node: Node) -> str | None:
+    """Return the filter for a member of a record's key or value that is JSON; None in other fields."""
+    field, _, inner = node.path.partition(WITHIN)
+    opened = _OPENED.search(field)
+    if opened is None:
+        return None
+    value = float(node.value) if isinstance(node.value, Decimal) else node.value
+    text = expression(plain_path(f"record.{opened[1]}{inner}"), {} if node.children else value)
     parse(text)
     return text
 

@@ -17,6 +17,7 @@ from dissector.analysis.record_list import RecordList, RecordPlaces
 from dissector.capture_session import Capture
 from dissector.core.text import clean, counted
 from dissector.filter import Filter
+from dissector.records.produced_offsets import produced_offset
 from tui.record_labels import Pieces, record_lines
 from tui.records_model import RecordsModel, paths_in
 from tui.screens.snapshot_screen import SnapshotScreen
@@ -184,6 +185,10 @@ class RecordsCoreScreen(SnapshotScreen[OpenedRecord | None]):
         row, as_hex = self._model.row(position), self._hex
         [[api]] = self._capture.index.columns(["api"], range(row, row + 1))
         carried = f"{clean(str(api))} {row + 1:,}" if api else f"row {row + 1:,}"
+        if record.is_produced:
+            exchange = self._capture.exchange(row)
+            offset = produced_offset(exchange, record.topic, record.partition, record.offset)
+            carried += f" · offset {offset} in the log" if offset is not None else ""
 
         def build(width: int) -> list[Pieces]:
             return record_lines(record, carried, width, as_hex=as_hex)

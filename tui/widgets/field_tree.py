@@ -23,6 +23,7 @@ from dissector.protocol.tree import Node
 from tui.exchange_model import TracedMessage
 from tui.labels import field_label, size_words
 from tui.theme import Inks, inks
+from tui.value_parts import JSON_VALUE, TextLine, may_open, text_lines
 from tui.widgets.draggable_border import DraggableBorder
 from tui.widgets.scrolling import PlacedScrollBar
 
@@ -31,11 +32,14 @@ OPEN_AT_FIRST = 12
 """Structures with so few children are open at first."""
 
 ARROW = "▸ "
+MOST_MEASURED = 100
+"""Lines of which it is looked whether they fit."""
 _TOGGLES = Style.from_meta({"toggle": True})
 """Where a click opens a node: `Tree` looks for it."""
 _SIZE = Style(dim=True, bold=False)
-Item = Node | range | HandshakeField
-"""A field, or the indices of a chunk of its parent's children; or a line about a TLS handshake, which has no bytes."""
+Item = Node | range | HandshakeField | TextLine
+"""A field, or the indices of a chunk of its parent's children; a line of a long text; or a line about a TLS handshake,
+which has no bytes."""
 
 
 class FieldTree(Tree[Item], PlacedScrollBar, DraggableBorder):
@@ -57,6 +61,9 @@ class FieldTree(Tree[Item], PlacedScrollBar, DraggableBorder):
         def __init__(self, node: Node) -> None:
             super().__init__()
             self.node = node
+
+    class Unfolded(Message):
+        """A field was opened: there are more lines."""
 
     def __init__(self, *, id: str | None = None) -> None:
         super().__init__("", id=id)
@@ -114,9 +121,13 @@ class FieldTree(Tree[Item], PlacedScrollBar, DraggableBorder):
         if isinstance(item.data, range):
             parent = item.parent
             assert parent is not None
-            self._add(item, _siblings(parent, item))
+            self._add(item, self._siblings(parent, item))
         elif isinstance(item.data, Node):
-            children = item.data.children
+            children = self._parts(item.data)
+            if not children:
+                self._add_lines(item, item.data)
+                item.allow_expand = bool(item.children)
+                return
             if len(children) <= CHUNK + 1:
                 self._add(item, children)
                 return
@@ -124,14 +135,31 @@ class FieldTree(Tree[Item], PlacedScrollBar, DraggableBorder):
                 rows = range(start, min(start + CHUNK, len(children)))
                 item.add(Text(f"{rows.start}…{rows.stop - 1}", "dim"), data=rows)
 
+    def _parts(self, node: Node) -> Sequence[Node]:
+        return self._traced.parts(node) if self._traced is not None else node.children
+
+    def _add_lines(self, item: TreeNode[Item], node: Node) -> None:
+        """Add the lines of a long text, as wide as the pane."""
+        depth = -1
+        above: TreeNode[Item] | None = item
+        while above is not None:
+            depth, above = depth + 1, above.parent
+        across = self.content_region.width - self.styles.scrollbar_size_vertical
+        for line in text_lines(node, across - self.guide_depth * depth - len(ARROW)):
+            item.add_leaf("", data=line)
+
     def _add(self, item: TreeNode[Item], nodes: Sequence[Node]) -> None:
         for node in self._shown(nodes):
             item.add(node.name, data=node, allow_expand=self._opens(node))
 
     def _shown(self, nodes: Sequence[Node]) -> Sequence[Node]:
-        return nodes if self.shows_encoding else [node for node in nodes if not node.is_encoding]
+        if self.shows_encoding:
+            return nodes
+        return [node for node in nodes if node.type == JSON_VALUE or not node.is_encoding]
 
     def _opens(self, node: Node) -> bool:
+        if not node.children:
+            return may_open(node)
         return any(self.shows_encoding or not child.is_encoding for child in node.children)
 
     def show_encoding(self, *, shown: bool) -> None:
@@ -166,18 +194,22 @@ class FieldTree(Tree[Item], PlacedScrollBar, DraggableBorder):
         return super().render_lines(crop)
 
     def fits(self, across: int) -> bool:
-        """Return whether each line that is open, as far as the pane shows them from the top, has room in so many cells,
-        but for sizes; a scroll bar takes one, where there are more lines."""
+        """Return whether each line that is open, down to the last one that the pane shows, has room in so many cells,
+        but for sizes; a scroll bar takes one."""
         stack = [(item, 0) for item in reversed(self.root.children)]
-        widest, lines, shown = 0, 0, max(1, self.size.height)
+        lines, height = 0, max(1, self.size.height)
+        shown = min(MOST_MEASURED, round(self.scroll_offset.y) + height)
+        left = across
         while stack and lines < shown:
             item, indent = stack.pop()
             lines += 1
             if isinstance(item.data, Node):
-                widest = max(widest, indent + len(ARROW) + field_label(item.data).cell_len)
+                left = min(left, across - indent - len(ARROW) - field_label(item.data).cell_len)
+            if left < 0:
+                return False
             if item.is_expanded:
                 stack += [(child, indent + self.guide_depth) for child in reversed(item.children)]
-        return widest <= across - bool(stack)
+        return left > 0 or not stack
 
     def get_label_width(self, node: TreeNode[Item]) -> int:
         """Lines are as wide as the pane, so no label has to be made to know it."""
@@ -188,7 +220,10 @@ class FieldTree(Tree[Item], PlacedScrollBar, DraggableBorder):
         arrow = ("▾ " if node.is_expanded else ARROW) if node.allow_expand else "  "
         label = Text().append(arrow, base_style + _TOGGLES if node.allow_expand else base_style)
         if isinstance(node.data, Node):
-            words = field_label(node.data, self._inks)
+            offset = self._traced.log_offset(node.data) if self._traced is not None else None
+            words = field_label(node.data, self._inks, offset)
+        elif isinstance(node.data, TextLine):
+            words = Text(node.data.text, self._inks.get("success", Style.null()))
         elif isinstance(node.data, HandshakeField):
             words = Text.assemble(node.data.name, " ", (clean(node.data.value), "bold"))
         else:
@@ -216,9 +251,22 @@ class FieldTree(Tree[Item], PlacedScrollBar, DraggableBorder):
             label.append(size, _SIZE)
 
     def on_resize(self) -> None:
-        """Keep the cursor in view."""
+        """Keep the cursor in view; long texts that are open get lines of the new width."""
+        for item in self._open_texts():
+            item.remove_children()
+            self._fill(item)
         if self.cursor_line >= 0:
             self.call_after_refresh(self.scroll_to_line, self.cursor_line, animate=False)
+
+    def _open_texts(self) -> list[TreeNode[Item]]:
+        """Return the fields whose long texts are open."""
+        found, stack = [], [self.root]
+        while stack:
+            item = stack.pop()
+            if item.children and isinstance(item.children[0].data, TextLine):
+                found.append(item)
+            stack += item.children
+        return found
 
     def on_click(self, event: events.Click) -> None:
         """A click selects a field, a click on its arrow opens it (both by `Tree`), and so does a double click."""
@@ -229,10 +277,14 @@ class FieldTree(Tree[Item], PlacedScrollBar, DraggableBorder):
     def on_tree_node_expanded(self, event: Tree.NodeExpanded[Item]) -> None:
         if self._has(event.node):
             self._fill(event.node)
+            self.post_message(self.Unfolded())
 
     def on_tree_node_highlighted(self, event: Tree.NodeHighlighted[Item]) -> None:
-        if isinstance(event.node.data, Node) and self._has(event.node):
-            self.post_message(self.FieldChosen(event.node.data))
+        item = event.node
+        if isinstance(item.data, TextLine) and item.parent is not None:
+            item = item.parent
+        if isinstance(item.data, Node) and self._has(item):
+            self.post_message(self.FieldChosen(item.data))
 
     def _has(self, item: TreeNode[Item]) -> bool:
         """Return whether an item is still in the tree: another message may be shown since."""
@@ -268,13 +320,19 @@ class FieldTree(Tree[Item], PlacedScrollBar, DraggableBorder):
             if child.data is node:
                 return child
             chunk = isinstance(child.data, range) and isinstance(item.data, Node)
-            if chunk and node in _siblings(item, child):
+            if chunk and node in self._siblings(item, child):
                 self._fill(child)
                 child.expand()
                 return self._child(child, node)
         if node.is_encoding and isinstance(item.data, Node):
             return item.add(node.name, data=node, before=_place(item, node), allow_expand=self._opens(node))
         return None
+
+    def _siblings(self, item: TreeNode[Item], chunk: TreeNode[Item]) -> Sequence[Node]:
+        """Return the fields of a chunk of an item's children."""
+        assert isinstance(item.data, Node)
+        assert isinstance(chunk.data, range)
+        return self._parts(item.data)[chunk.data.start : chunk.data.stop]
 
     def action_open(self) -> None:
         if self.cursor_node is not None and self.cursor_node.allow_expand:
@@ -298,13 +356,6 @@ class FieldTree(Tree[Item], PlacedScrollBar, DraggableBorder):
     def action_scroll_end_cursor(self) -> None:
         self.cursor_line = self.last_line
         self.scroll_to_line(self.last_line, animate=False)
-
-
-def _siblings(item: TreeNode[Item], chunk: TreeNode[Item]) -> Sequence[Node]:
-    """Return the fields of a chunk of an item's children."""
-    assert isinstance(item.data, Node)
-    assert isinstance(chunk.data, range)
-    return item.data.children[chunk.data.start : chunk.data.stop]
 
 
 def _place(item: TreeNode[Item], node: Node) -> int | None:
