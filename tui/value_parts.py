@@ -27,7 +27,7 @@ MOST_TEXT: Final = 1 << 16
 LEAST_ACROSS: Final = 16
 
 
-class TextLine(NamedTuple):
+class LeafLine(NamedTuple):
     """A line of the text of a field."""
 
     text: str
@@ -70,7 +70,7 @@ def _nodes(members: Sequence[JsonMember], field: Node, path: str, begin: int | N
     return found
 
 
-def text_lines(node: Node, across: int) -> list[TextLine]:
+def text_lines(node: Node, across: int) -> list[LeafLine]:
     """Return a long text in lines of so many cells, line breaks as in the text; cleaned."""
     raw = raw_text(node)
     if raw is None or len(raw) <= LONG_TEXT:
@@ -81,4 +81,4 @@ def text_lines(node: Node, across: int) -> list[TextLine]:
         lines += wrap(clean(line), max(LEAST_ACROSS, across), replace_whitespace=False, drop_whitespace=False) or [""]
     if len(text) > MOST_TEXT:
         lines.append(f"… {len(text) - MOST_TEXT:,} more characters: y v copies the value")
-    return [TextLine(line) for line in lines]
+    return [LeafLine(line) for line in lines]

@@ -23,7 +23,7 @@ from dissector.protocol.tree import Node
 from tui.exchange_model import TracedMessage
 from tui.labels import field_label, size_words
 from tui.theme import Inks, inks
-from tui.value_parts import JSON_VALUE, TextLine, may_open, text_lines
+from tui.value_parts import JSON_VALUE, LeafLine, may_open, text_lines
 from tui.widgets.draggable_border import DraggableBorder
 from tui.widgets.scrolling import PlacedScrollBar
 
@@ -37,7 +37,7 @@ MOST_MEASURED = 100
 _TOGGLES = Style.from_meta({"toggle": True})
 """Where a click opens a node: `Tree` looks for it."""
 _SIZE = Style(dim=True, bold=False)
-Item = Node | range | HandshakeField | TextLine
+Item = Node | range | HandshakeField | LeafLine
 """A field, or the indices of a chunk of its parent's children; a line of a long text; or a line about a TLS handshake,
 which has no bytes."""
 
@@ -222,7 +222,7 @@ class FieldTree(Tree[Item], PlacedScrollBar, DraggableBorder):
         if isinstance(node.data, Node):
             offset = self._traced.log_offset(node.data) if self._traced is not None else None
             words = field_label(node.data, self._inks, offset)
-        elif isinstance(node.data, TextLine):
+        elif isinstance(node.data, LeafLine):
             words = Text(node.data.text, self._inks.get("success", Style.null()))
         elif isinstance(node.data, HandshakeField):
             words = Text.assemble(node.data.name, " ", (clean(node.data.value), "bold"))
@@ -263,7 +263,7 @@ class FieldTree(Tree[Item], PlacedScrollBar, DraggableBorder):
         found, stack = [], [self.root]
         while stack:
             item = stack.pop()
-            if item.children and isinstance(item.children[0].data, TextLine):
+            if item.children and isinstance(item.children[0].data, LeafLine):
                 found.append(item)
             stack += item.children
         return found
@@ -281,7 +281,7 @@ class FieldTree(Tree[Item], PlacedScrollBar, DraggableBorder):
 
     def on_tree_node_highlighted(self, event: Tree.NodeHighlighted[Item]) -> None:
         item = event.node
-        if isinstance(item.data, TextLine) and item.parent is not None:
+        if isinstance(item.data, LeafLine) and item.parent is not None:
             item = item.parent
         if isinstance(item.data, Node) and self._has(item):
             self.post_message(self.FieldChosen(item.data))

@@ -9,7 +9,7 @@ from dissector.core.arrays import Bool, Int64
 from dissector.index.exchange_table import NO_FRAME, Flag, RowKind
 
 
-class _RowColumns(NamedTuple):
+class _ExaminedColumns(NamedTuple):
     """Rows of the index, ascending, with columns of the frame table: zeros if there is no frame."""
 
     row: Int64
@@ -42,7 +42,7 @@ class _RowColumns(NamedTuple):
     response_transfer_ns: Int64
 
 
-class ExaminedRows(_RowColumns):
+class ExaminedRows(_ExaminedColumns):
     """The same, and what most detectors ask of them, once for all."""
 
     @property

@@ -46,12 +46,12 @@ def json_members(data: bytes) -> tuple[JsonMember, ...] | None:
     if len(data) > MOST_BYTES or data.lstrip(b" \t\r\n")[:1] not in (b"{", b"["):
         return None
     try:
-        return _Reader(data.decode()).whole()
+        return _SpanReader(data.decode()).whole()
     except (_NotJsonError, ValueError):
         return None
 
 
-class _Reader:
+class _SpanReader:
     def __init__(self, text: str) -> None:
         self._text = text
         self._left = MOST_MEMBERS
