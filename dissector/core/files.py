@@ -1,10 +1,12 @@
 """Files of the program and of its user: what comes with it, the user's data folder, files that only the user may read,
-and files that are opened before the process gives up its rights."""
+files that are opened before the process gives up its rights, and why a file can't be written."""
 
 import os
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO, Final, cast
+
+from dissector.core.text import os_reason
 
 if TYPE_CHECKING:
     from importlib.resources.abc import Traversable
@@ -61,3 +63,20 @@ def open_kept(path: str) -> BinaryIO:
         if path not in _kept:
             raise
         return cast(BinaryIO, os.fdopen(os.dup(_kept[path]), "rb"))
+
+
+def write_reason(path: str, error: Exception) -> str:
+    """Return why the system refused to write a file: ``there is no folder reports``, or its own words."""
+    missing = None
+    try:
+        for folder in Path(path).parents:
+            if folder.is_dir():
+                break
+            if folder.exists():
+                return f"{folder} is a file, not a folder"
+            missing = folder
+    except OSError:  # a name that is too long, a folder that nobody may look into
+        return os_reason(error)
+    if isinstance(error, FileNotFoundError) and missing is not None:
+        return f"there is no folder {Path(path).parent}"
+    return os_reason(error)
