@@ -72,6 +72,8 @@ class ConnectionSide(asyncio.BufferedProtocol):
         self.transport: asyncio.Transport | None = None
         self.stream: FrameStream | None = None
         """Takes what comes from this side."""
+        self.has_ended = False
+        """Whether this side sends no more."""
         self._pauses = 0
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
@@ -246,9 +248,10 @@ class Relay:
             side.stream.end()
         if self._recorded is not None:
             self._recorded.end(from_client=side.is_client)
+        side.has_ended = True
         other = self.other(side).transport
-        if other is None or other.is_closing() or not other.can_write_eof():
-            self._over(reset=False)
+        if self.other(side).has_ended or other is None or other.is_closing() or not other.can_write_eof():
+            self._over(reset=False)  # what has ended on both sides nobody else closes
             return False
         other.write_eof()
         return True

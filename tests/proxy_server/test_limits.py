@@ -177,6 +177,26 @@ def test_it_ends_with_the_command_that_started_it(tmp_path: Path) -> None:
         assert "Traceback" not in err
 
 
+def test_connections_that_have_ended_are_gone(tmp_path: Path) -> None:
+    """The client says that it is done, and then the broker: nothing of them is left open."""
+
+    def broker(connection: socket.socket) -> None:
+        connection.sendall(response(int.from_bytes(frame(connection)[4:8], "big")))
+        assert connection.recv(1) == b""
+
+    with serving(broker) as address, proxy(tmp_path, address) as running:
+        files = Path(f"/proc/{running.recording.pid}/fd")
+        before = len([*files.iterdir()])
+        for number in range(20):
+            with socket.create_connection(running.address, 10) as client:
+                client.sendall(request(number))
+                assert client.recv(999) == response(number)
+        deadline = time.monotonic() + 20
+        while len([*files.iterdir()]) > before:
+            assert time.monotonic() < deadline, f"{len([*files.iterdir()])} open files, {before} at the beginning"
+            time.sleep(0.02)
+
+
 def test_what_ends_behind_the_recording_is_no_error(tmp_path: Path) -> None:
     """A side that did not read is reset when the proxy ends, and says that it is closed after the file is complete."""
     path = tmp_path / "made.pcapng"
