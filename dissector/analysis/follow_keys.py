@@ -15,10 +15,9 @@ from dissector.capture_session import Capture
 from dissector.core.arrays import Int64
 from dissector.exchange.model import Exchange
 from dissector.protocol.embedded.topics import NO_TOPIC_ID
+from dissector.protocol.schema.field_names import PARTITION_NUMBERS, TOPIC_FIELDS
 from dissector.protocol.wire import EncodeError, uuid_bytes
 
-_TOPIC_NAMES: Final = ("topic", "name", "topic_name", "topic_id")
-_PARTITION: Final = ("partition_index", "partition", "partition_id", "index")
 _PARTITIONS: Final = ("partitions", "partition_indexes")
 """Arrays of plain numbers in some messages, of structures or a count in others."""
 _GENERATION: Final = ("generation_id", "generation_id_or_member_epoch", "member_epoch")
@@ -94,7 +93,7 @@ class _KeyWalk:
                     yield from self.values(inner, f"{path}.{name}", topic)
 
     def _topic(self, struct: Mapping[str, Any]) -> str:
-        named = next((_text(struct.get(name)) for name in _TOPIC_NAMES if _text(struct.get(name))), "")
+        named = next((_text(struct.get(name)) for name in TOPIC_FIELDS if _text(struct.get(name))), "")
         return self._names.get(named, "" if named == NO_TOPIC_ID else named)
 
     def _struct(self, struct: Mapping[str, Any], path: str, topic: str) -> Iterator[FollowKey]:
@@ -120,7 +119,7 @@ class _KeyWalk:
             yield FollowKey("fetch session", label, f"{path}.session_id", (session.to_bytes(4, "big", signed=True),))
 
     def _partitions(self, struct: Mapping[str, Any], path: str, topic: str) -> Iterator[FollowKey]:
-        for name in _PARTITION:
+        for name in PARTITION_NUMBERS:
             if isinstance(struct.get(name), int):
                 yield self._partition(topic, struct[name], f"{path}.{name}")
         for name in _PARTITIONS:

@@ -24,9 +24,8 @@ from dissector.index.exchange_table import NO_FRAME, RowKind
 from dissector.index.indexer import Indexer
 from dissector.index.message_headers import SHORT_CLIENT_ID
 from dissector.protocol.bulk_envelopes import NO_API, CleanEnvelopes
-from dissector.protocol.bulk_masking import BulkMasking, has_plain_secrets
+from dissector.protocol.bulk_masking import BulkMasking, CleanTokens, has_plain_secrets
 from dissector.protocol.bulk_metadata_log import PublicResponses
-from dissector.protocol.bulk_tokens import CleanTokens
 from dissector.protocol.codec.program import Program, message_program
 from dissector.protocol.embedded.context import EMPTY_CONTEXT
 from dissector.protocol.embedded.secrets import CARRIERS_BY_NAME, MESSAGES_WITH_SECRETS, is_unclean, name_metadata_log

@@ -18,9 +18,9 @@ from dissector.core.arrays import Bool, Int64
 from dissector.core.columns import ValueNumbers
 from dissector.core.grouping import expanded
 from dissector.protocol.codec.program import Part, Program
-from dissector.protocol.embedded.values import TOPIC_ID
 from dissector.protocol.kernel.shredding import Arena, Shredded
 from dissector.protocol.message import PREFIX
+from dissector.protocol.schema.field_names import TOPIC_ID
 
 Lists = tuple[str, str]
 """Names of the list of topics in a body, and of the list of partitions in a topic."""

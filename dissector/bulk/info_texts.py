@@ -22,17 +22,14 @@ from dissector.core.store import Store
 from dissector.exchange.decoder import ExchangeDecoder
 from dissector.exchange.finding_words import marked, with_words
 from dissector.exchange.info_column import (
-    ERROR_CODES,
     MAX_TOPICS,
     PARTITION_ARRAYS,
-    PARTITION_NUMBERS,
     READS_AS,
     REASON,
     REASON_ARRAY,
     SUBJECT_ARRAYS,
     SUBJECTS,
     TOPIC_ARRAYS,
-    TOPIC_NAMES,
     InfoWords,
     fetch_session_words,
     info_text,
@@ -46,6 +43,7 @@ from dissector.protocol.codec.program import ColumnPlan, Part, Program
 from dissector.protocol.kernel.shredding import Shredded, numbered_rows
 from dissector.protocol.records.counting import codec_names, count_at
 from dissector.protocol.schema.api_keys import ApiKey
+from dissector.protocol.schema.field_names import ERROR_CODES, PARTITION_NUMBERS, TOPIC_FIELDS
 
 MOST_TEXTS: Final = 1 << 15
 _RESPONSES: Final = REASONS
@@ -227,7 +225,7 @@ def _is_shown(column: ColumnPlan) -> bool:
     if top not in TOPIC_ARRAYS:
         return False
     if len(inner) < 2:
-        return not inner or inner[0] in TOPIC_NAMES or inner[0] in PARTITION_ARRAYS
+        return not inner or inner[0] in TOPIC_FIELDS or inner[0] in PARTITION_ARRAYS
     return len(inner) == 2 and inner[0] in PARTITION_ARRAYS and inner[1] in PARTITION_NUMBERS
 
 

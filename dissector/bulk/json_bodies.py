@@ -23,14 +23,13 @@ from dissector.core.identity_cache import IdentityCache
 from dissector.core.json_text import dumps
 from dissector.core.store import Store
 from dissector.exchange.decoder import ExchangeDecoder
-from dissector.exchange.info_column import ERROR_CODES
 from dissector.index.indexer import Indexer
 from dissector.protocol.codec.json_program import JsonProgram, Mark, is_value
 from dissector.protocol.codec.plan import plan
 from dissector.protocol.codec.program import ColumnPlan
 from dissector.protocol.embedded.formats import FORMATS, GROUP_MESSAGES
 from dissector.protocol.embedded.topics import INTERNAL_TOPICS, RECORDS_FIELDS
-from dissector.protocol.embedded.values import SUFFIX, TOPIC_ID
+from dissector.protocol.embedded.values import SUFFIX
 from dissector.protocol.kernel.json_messages import (
     JsonMessages,
     NamedTopics,
@@ -44,6 +43,7 @@ from dissector.protocol.kernel.json_messages import (
 )
 from dissector.protocol.kernel.shredding import Arena, FrameMemory
 from dissector.protocol.message import PREFIX, MessageLayout
+from dissector.protocol.schema.field_names import ERROR_CODES, TOPIC_ID
 
 MOST_FRAME_BYTES: Final = 4 << 20
 """Bytes of the frames of rows that are written together, unless one row has more."""

@@ -15,7 +15,6 @@ from dissector.core.arrays import Bool, Int32, Int64, UInt8, UInt64
 from dissector.protocol.codec.program import Part, Program
 from dissector.protocol.embedded.secrets import is_metadata_log
 from dissector.protocol.embedded.topics import RECORDS_FIELDS
-from dissector.protocol.embedded.values import TOPIC_ID
 from dissector.protocol.kernel.json_messages import join
 from dissector.protocol.kernel.secret_marks import secret_marks
 from dissector.protocol.kernel.shredding import Arena, Shredded, numbered
@@ -24,6 +23,7 @@ from dissector.protocol.records.column_reader import RecordReader
 from dissector.protocol.records.columns import KINDS, BatchError, RecordColumns, valid_checksums
 from dissector.protocol.records.entries import RecordsEntryKind
 from dissector.protocol.schema.api_keys import ApiKey
+from dissector.protocol.schema.field_names import TOPIC_ID
 from dissector.protocol.wire import uuid_text
 
 ID_SIZE: Final = 16

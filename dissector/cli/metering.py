@@ -30,7 +30,7 @@ class Metering:
             self._recording.tell(words)
 
     def __enter__(self) -> "Metering":
-        from dissector.metrics.server import serve
+        from dissector.metrics.live_metrics import serve
 
         url, self._end = serve(self._metrics, self._host, self._port)
         print_error(f"metrics on {url}")

@@ -11,7 +11,6 @@ import numpy as np
 
 from dissector.analysis.stats.breakdowns import (
     BREAKDOWNS,
-    PERCENTILES,
     StatsGroup,
     api_label,
     api_name,
@@ -19,7 +18,7 @@ from dissector.analysis.stats.breakdowns import (
     group_object,
 )
 from dissector.analysis.stats.counts import LATENCY_NOTE, ApiVersion, CountsByKey, ExchangeCounts, Statistics
-from dissector.analysis.stats.histogram import LatencyOverTime
+from dissector.analysis.stats.histogram import PERCENTILES, LatencyOverTime
 from dissector.analysis.stats.latency_parts import PARTS, parts_object
 from dissector.analysis.stats.row_field_counts import RowFieldPass, groups
 from dissector.analysis.stats.statistics_pass import ROWS_PER_STEP, StatisticsPass

@@ -14,13 +14,14 @@ from typing import Final
 
 from dissector.core.finding import Finding, Severity
 from dissector.exchange.finding_words import ERROR_RESPONSE
-from dissector.exchange.info_column import ERROR_CODES, READS_AS
+from dissector.exchange.info_column import READS_AS
 from dissector.exchange.model import ExchangeMessage
 from dissector.protocol.codec.structs import values_of
 from dissector.protocol.exact_readings import ExactReading, exact_readings, fits
 from dissector.protocol.message import MessageLayout
 from dissector.protocol.schema.error_codes import ErrorCode
 from dissector.protocol.schema.errors import advice, error_name, is_expected
+from dissector.protocol.schema.field_names import ERROR_CODES
 from dissector.protocol.schema.loader import api, api_name
 
 _KNOWN: Final = frozenset(int(each) for each in ErrorCode if each)

@@ -18,20 +18,16 @@ from dissector.protocol.codec.structs import structs_with
 from dissector.protocol.masked_reasons import MALFORMED, TRAILING, UNREAD
 from dissector.protocol.message import Values
 from dissector.protocol.records.counting import count_records
+from dissector.protocol.schema.field_names import PARTITION_NUMBERS, TOPIC_FIELDS
 from dissector.protocol.schema.loader import alternatives
 
-TOPIC_NAMES: Final = ("topic", "topic_name", "name", "topic_id")
 TOPIC_ARRAYS: Final = ("topics", "topic_data", "responses", "topic_states", "results")
 PARTITION_ARRAYS: Final = ("partitions", "partition_data", "partition_responses", "partition_indexes")
-PARTITION_NUMBERS: Final = ("partition_index", "index", "partition", "partition_id")
 SUBJECTS: Final = ("group_id", "transactional_id", "key", "member_id", "mechanism", "client_software_name")
 SUBJECT_ARRAYS: Final = ("groups", "coordinator_keys", "group_ids", "groups_names", "transactional_ids")
 REASON: Final = "reason"
 """Why a member joins or leaves its group (KIP-800), at the top or of each of `REASON_ARRAY`."""
 REASON_ARRAY: Final = "members"
-ERROR_CODES: Final = frozenset(
-    ("error_code", "partition_error_code", "topic_config_error_code", "acknowledge_error_code")
-)
 RECORDS: Final = frozenset(("records",))
 DAMAGE: Final = frozenset((MALFORMED, TRAILING))
 """Codes of findings of a message that does not fit its layout."""
@@ -79,7 +75,7 @@ def _topics(message: ExchangeMessage | None) -> list[NamedTopic]:
             if isinstance(topic, str):
                 found.append((topic, ""))
             elif isinstance(topic, dict):
-                words = _first(topic, TOPIC_NAMES)
+                words = _first(topic, TOPIC_FIELDS)
                 if isinstance(words, str):
                     found.append((words, _partitions(topic)))
     return found

@@ -17,8 +17,8 @@ from dissector.exchange.info_column import REASON
 from dissector.exchange.model import Exchange, ExchangeMessage
 from dissector.protocol.schema.error_codes import ErrorCode
 from dissector.protocol.schema.field_enums import CoordinatorType
+from dissector.protocol.schema.field_names import TOPIC_ID
 
-TOPIC_ID: Final = "topic_id"
 PARTITIONS: Final = frozenset(("partition", "partition_index", "partition_id", "partition_indexes"))
 _KEY_TYPE: Final = "key_type"
 _EXCHANGE: Final = "exchange"

@@ -27,7 +27,6 @@ from dissector.core.columns import Column, ValueNumbers
 from dissector.core.finding import Finding
 from dissector.core.store import Store
 from dissector.exchange.decoder import ExchangeDecoder
-from dissector.exchange.info_column import ERROR_CODES
 from dissector.exchange.message_subjects import ERROR
 from dissector.exchange.model import ExchangeMessage
 from dissector.findings.summary import NO_FINDINGS, UNKNOWN, FindingSummary
@@ -35,6 +34,7 @@ from dissector.index.exchange_table import NO_FRAME, Flag, RowKind
 from dissector.index.indexer import Indexer
 from dissector.protocol.codec.program import ColumnPlan
 from dissector.protocol.kernel.shredding import Shredded
+from dissector.protocol.schema.field_names import ERROR_CODES
 
 TOGETHER: Final = 1 << 13
 """Rows whose messages are read together."""

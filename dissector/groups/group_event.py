@@ -9,12 +9,12 @@ import zlib
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final, NamedTuple
 
-from dissector.exchange.info_column import ERROR_CODES
 from dissector.protocol.embedded.context import EMPTY_CONTEXT
 from dissector.protocol.embedded.values import with_annotations
 from dissector.protocol.schema.api_keys import ApiKey
 from dissector.protocol.schema.error_codes import ErrorCode
 from dissector.protocol.schema.field_enums import CoordinatorType
+from dissector.protocol.schema.field_names import ERROR_CODES
 
 NOWHERE: Final = -(1 << 31)
 """No generation, epoch, node or time limit."""
@@ -24,7 +24,8 @@ EPOCH_APIS: Final[Mapping[int, str]] = {
     ApiKey.CONSUMER_GROUP_HEARTBEAT: "consumer", ApiKey.SHARE_GROUP_HEARTBEAT: "share",
     ApiKey.STREAMS_GROUP_HEARTBEAT: "streams",
 }  # fmt: skip
-"""APIs of protocols with epochs, and the kind of group that each makes."""
+"""APIs of protocols with epochs (KIP-848, 932, 1071), and the kind of group that each makes: what `protocol_type` says
+in the classic one."""
 EPOCH: Final = "member_epoch"
 SUBSCRIPTIONS: Final = ("subscribed_topic_names", "subscribed_topic_regex")
 """Fields of a heartbeat with an epoch, whose request and response have the epoch."""

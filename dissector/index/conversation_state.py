@@ -31,6 +31,7 @@ from dissector.protocol.masked_reasons import UNREAD
 from dissector.protocol.masking import is_sound
 from dissector.protocol.message import PREFIX, Decoded, Values, read, request_layout, response_layout
 from dissector.protocol.schema.api_keys import ApiKey
+from dissector.protocol.schema.field_names import TOPIC_NAMES
 
 TEACHING_APIS: Final = (
     ApiKey.METADATA, ApiKey.LEADER_AND_ISR, ApiKey.UPDATE_METADATA, ApiKey.FIND_COORDINATOR, ApiKey.JOIN_GROUP,
@@ -50,7 +51,6 @@ CACHE_SIZE: Final = 256
 CORRELATION_ID: Final = slice(PREFIX + 4, PREFIX + 8)
 """In a request's frame."""
 _NONE: Final = np.zeros(0, np.int64)
-_TOPIC_NAMES: Final = ("name", "topic_name", "topic")
 _MECHANISM: Final = re.compile(r"[A-Za-z0-9_-]{1,20}")
 _NODE_IDS: Final = ("node_id", "broker_id")
 
@@ -325,7 +325,7 @@ class ConversationState:
     def _learn_names(self, struct: Mapping[str, Any], packet: int) -> None:
         topic_id = struct.get("topic_id")
         if isinstance(topic_id, str):
-            name = next((struct[each] for each in _TOPIC_NAMES if isinstance(struct.get(each), str)), None)
+            name = next((struct[each] for each in TOPIC_NAMES if isinstance(struct.get(each), str)), None)
             if name and topic_id != NO_TOPIC_ID:
                 self._topics.learn(topic_id, name, packet)
         group, protocol = struct.get("group_id"), struct.get("protocol_type")

@@ -1,10 +1,13 @@
-"""All metrics of a run of `live` or `proxy`: of its exchanges, and of how reading them goes."""
+"""All metrics of a run of `live` or `proxy`: of its exchanges, and of how reading them goes; served over HTTP, for
+Prometheus to scrape."""
 
 from collections.abc import Callable
 from typing import Final, NamedTuple
 
-from prometheus_client import CollectorRegistry, Counter, Gauge
+from prometheus_client import CollectorRegistry, Counter, Gauge, start_http_server
 
+from dissector.capture.errors import CaptureError
+from dissector.core.text import endpoint_name, os_reason
 from dissector.exchange.model import Exchange
 from dissector.exchange.row_fields import EXCHANGE
 from dissector.metrics.dimensions import MOST_LABEL_SETS, AllDimensions
@@ -61,3 +64,19 @@ class LiveMetrics:
         self._connections.inc(max(0, now.connections - before.connections))
         self._unread.set(max(0, now.captured - now.read))
         self._uncounted.set(uncounted)
+
+
+def serve(metrics: LiveMetrics, host: str, port: int) -> tuple[str, Callable[[], None]]:
+    """Serve metrics on threads; return their URL, and what ends that. Port 0 is any that is free. Raises
+    `CaptureError`."""
+    try:
+        server, thread = start_http_server(port, host, metrics.registry)
+    except (OSError, UnicodeError) as error:
+        raise CaptureError(f"--metrics {endpoint_name(host, port)}: {os_reason(error)}") from None
+
+    def end() -> None:
+        server.shutdown()
+        server.server_close()
+        thread.join()
+
+    return f"http://{endpoint_name(host, server.server_port)}/metrics", end

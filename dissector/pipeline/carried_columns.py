@@ -8,12 +8,11 @@ from typing import Any, Final
 import numpy as np
 import pyarrow as pa
 
-from dissector.analysis.records import NO_SEQUENCE, SEQUENCES
 from dissector.bulk.record_columns import CarriedColumns
 from dissector.core.arrays import Bool, Int64
 from dissector.core.grouping import gathered
 from dissector.pipeline import record_rows
-from dissector.protocol.records.batch import CONTROL, HEADER, LOG_APPEND_TIME, TRANSACTIONAL
+from dissector.protocol.records.batch import CONTROL, HEADER, LOG_APPEND_TIME, NO_SEQUENCE, SEQUENCES, TRANSACTIONAL
 from dissector.protocol.records.columns import RecordColumns, column
 from dissector.protocol.records.compression import CODEC_MASK, CODECS
 from dissector.tables.arrow_types import chosen

@@ -7,6 +7,7 @@ or an assignment.
 from collections.abc import Iterator
 from typing import Any, Final
 
+from dissector.groups.group_event import EPOCH_APIS
 from dissector.pipeline.partition_cells import objects
 from dissector.protocol.schema.api_keys import ApiKey
 from dissector.protocol.schema.errors import error_name
@@ -18,13 +19,7 @@ COLUMNS: Final = (
     "group_id", "event", "member_id", "group_instance_id", "generation", "protocol_type", "protocol", "leader",
     "member_count", "session_timeout_ms", "rebalance_timeout_ms", "reason", "error",
 )  # fmt: skip
-_NEXT: Final = {
-    ApiKey.CONSUMER_GROUP_HEARTBEAT: "consumer",
-    ApiKey.SHARE_GROUP_HEARTBEAT: "share",
-    ApiKey.STREAMS_GROUP_HEARTBEAT: "streams",
-}
-"""APIs of the protocol of KIP-848, and what `protocol_type` would be in the classic one."""
-APIS: Final = frozenset((ApiKey.JOIN_GROUP, ApiKey.SYNC_GROUP, ApiKey.LEAVE_GROUP, ApiKey.HEARTBEAT, *_NEXT))
+APIS: Final = frozenset((ApiKey.JOIN_GROUP, ApiKey.SYNC_GROUP, ApiKey.LEAVE_GROUP, ApiKey.HEARTBEAT, *EPOCH_APIS))
 """Keys of the APIs whose exchanges have rows."""
 JOIN, REJOIN, SYNC, LEAVE, ERROR, EPOCH = "join", "rejoin", "sync", "leave", "error", "epoch"
 _LEAVES: Final = (-1, -2)
@@ -36,8 +31,8 @@ def group_cells(api_key: int, request: Body | None, response: Body | None) -> It
     request, response = request or {}, response or {}
     if api_key == ApiKey.LEAVE_GROUP:
         yield from _leaving(request, response)
-    elif api_key in _NEXT:
-        yield from _next_generation(_NEXT[ApiKey(api_key)], request, response)
+    elif api_key in EPOCH_APIS:
+        yield from _next_generation(EPOCH_APIS[api_key], request, response)
     elif api_key != ApiKey.HEARTBEAT or response.get("error_code"):
         yield _classic(api_key, request, response)
 

@@ -11,7 +11,6 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
-from dissector.analysis.records import CarriedRecords, has_records_field, records_of_entry
 from dissector.capture.partition import Block, CapturePartition
 from dissector.capture_session import Capture
 from dissector.capture_session.tally import CaptureTally, PartitionTally
@@ -32,6 +31,7 @@ from dissector.pipeline.origins import ConnectionNames, FileOrigins, Origin, Ori
 from dissector.pipeline.packed_rows import WholeRowBuilder
 from dissector.pipeline.request_columns import number_cells
 from dissector.protocol.schema.errors import error_name
+from dissector.tables.carried_records import CarriedRecords, has_records_field, records_of_entry
 from dissector.tables.data_files import TALLIES
 from dissector.tables.row_batches import Cells, TableRow
 from dissector.tables.schemas import NO_BODIES, OF_MESSAGES

@@ -5,11 +5,11 @@ from collections.abc import Sequence
 from itertools import chain
 from typing import Any, Final
 
-from dissector.analysis.records import BatchHead, CarriedRecords, has_records_field
 from dissector.exchange.model import ExchangeMessage
 from dissector.exchange.to_json import Body
 from dissector.protocol.message import Values
 from dissector.protocol.records.batch import RecordHeader
+from dissector.tables.carried_records import BatchHead, CarriedRecords, has_records_field
 from dissector.tables.packing import Packer
 from dissector.tables.row_batches import Cells, RowGroup
 

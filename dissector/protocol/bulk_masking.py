@@ -17,7 +17,7 @@ import numpy as np
 from dissector.core import limits
 from dissector.core.arrays import Bool, Int64
 from dissector.core.grouping import begins, expanded
-from dissector.protocol.codec.program import ColumnPlan, Program, Wanted
+from dissector.protocol.codec.program import ColumnPlan, Part, Program, Wanted
 from dissector.protocol.embedded.formats import FORMATS
 from dissector.protocol.embedded.secrets import (
     DECIDING,
@@ -28,7 +28,7 @@ from dissector.protocol.embedded.secrets import (
 )
 from dissector.protocol.kernel.json_messages import join
 from dissector.protocol.kernel.shredding import Arena, ColumnValues, FrameMemory, Shredded
-from dissector.protocol.message import PREFIX, MessageLayout, read
+from dissector.protocol.message import AUTH_BYTES, PREFIX, MessageLayout, read
 from dissector.protocol.records.batch import MASK
 
 MOST_DECISIONS: Final = 1 << 12
@@ -36,6 +36,8 @@ MOST_KEY_BYTES: Final = 1 << 24
 LARGEST: Final = limits.DEFAULT.tree_nodes // 4
 """Bytes of a frame that surely has no more fields than a tree may have."""
 _NO_ROWS: Final = np.zeros(0, np.int64)
+_SEPARATORS: Final = (0, 1)
+_IS_DOUBTFUL: Final = np.array([not (0x20 <= byte <= 0x7E or byte in _SEPARATORS) for byte in range(256)])
 Decision = tuple[Bool, ...]
 """By secret text: which of the values that a message has there are secrets."""
 
@@ -202,3 +204,38 @@ class _Spans:
         addresses = some.addresses.copy()
         addresses[copied] = memory.ctypes.data + starts
         return FrameMemory(addresses, some.sizes, (frames.owner, memory))
+
+
+class CleanTokens:
+    """Finds the messages of SaslAuthenticate that have nothing doubtful in their token: `mask_secrets` masks secrets in
+    them, and none of them as a whole. It keeps its buffers for the next ones.
+
+    Invariant: whatever the mechanism is, all parts of the token are masked or clean (a property test). A token that is
+    not of its mechanism is masked by itself, and of one that is only texts without control characters are shown, or
+    such between the separators of PLAIN (RFC 4616) and OAUTHBEARER (RFC 7628)."""
+
+    def __init__(self) -> None:
+        self._arena = Arena()
+
+    def of(self, frames: FrameMemory, program: Program) -> Bool:
+        """Which of some whole messages of one layout surely are not masked as a whole, `(n,)`."""
+        found = np.zeros(len(frames), np.bool_)
+        [tokens] = [
+            number for number, column in enumerate(program.columns)
+            if column.part is Part.VALUE and column.name == AUTH_BYTES
+        ]  # fmt: skip
+        for part in self._arena.shred(frames, program, program.wanted(values=[tokens], checked=True), PREFIX):
+            found[part.first : part.stop] = are_clean(part, frames) & ~_are_doubtful(part, frames, tokens)
+        return found
+
+
+def _are_doubtful(part: Shredded, frames: FrameMemory, tokens: int) -> Bool:
+    """Which messages of a part have other bytes in their token than those of text and separators, `(n,)`."""
+    found = np.zeros(part.stop - part.first, np.bool_)
+    sizes, positions, rows = part.column(tokens)
+    some = np.flatnonzero(sizes > 0)
+    sizes, positions, rows = sizes[some], positions[some], rows[some].astype(np.int64)
+    if len(some):
+        data = join(frames.addresses[part.first + rows] + positions.astype(np.uint64), sizes)
+        found[rows[np.add.reduceat(_IS_DOUBTFUL[data], np.cumsum(sizes) - sizes, dtype=np.int64) > 0]] = True
+    return found

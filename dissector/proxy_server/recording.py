@@ -13,8 +13,7 @@ from ipaddress import ip_address
 from typing import Final
 
 from dissector.capture.live.writer import CaptureWriter
-from dissector.conversation.headers import ACK, FIN, PSH, SYN
-from dissector.conversation.segment_headers import LONGEST_PAYLOAD, SegmentHeaders
+from dissector.conversation.headers import ACK, FIN, LONGEST_PAYLOAD, PSH, SYN, SegmentHeaders
 from dissector.conversation.turns import End
 from dissector.core.text import os_reason
 

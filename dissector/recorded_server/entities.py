@@ -23,7 +23,6 @@ IDENTITY: Final = frozenset((
 """What identifies an entity, by the names that stand for all of one meaning."""
 AROUND: Final = frozenset(("group_id", "transactional_id"))
 """What some versions of an API have around topics, and others once for the whole request."""
-TOPIC_NAMES: Final = ("name", "topic", "topic_name")
 _ERRORS: Final = frozenset(("error_code", "partition_error_code"))
 
 

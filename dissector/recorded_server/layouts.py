@@ -11,7 +11,8 @@ from typing import Any, Final
 from dissector.protocol.codec.plan import ArrayPlan, FieldPlan, StructPlan, TypePlan
 from dissector.protocol.message import Values
 from dissector.protocol.schema.api_keys import ApiKey
-from dissector.recorded_server.entities import TOPIC_NAMES, Names
+from dissector.protocol.schema.field_names import TOPIC_NAMES
+from dissector.recorded_server.entities import Names
 
 _MOVED: Final[Mapping[int, str]] = {ApiKey.FIND_COORDINATOR: "coordinators", ApiKey.OFFSET_FETCH: "groups"}
 """The array whose elements have what earlier versions have once, at the top."""

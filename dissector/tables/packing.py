@@ -14,7 +14,6 @@ from typing import Final, cast
 
 import orjson
 
-from dissector.analysis.records import CarriedRecords, LogPartition, records_of_batch, records_of_object
 from dissector.core.json_text import dumps
 from dissector.exchange.field_paths import replaced
 from dissector.exchange.model import ExchangeMessage
@@ -33,6 +32,7 @@ from dissector.protocol.records.to_json import (
     unread_object,
 )
 from dissector.protocol.wire import EncodeError
+from dissector.tables.carried_records import CarriedRecords, LogPartition, records_of_batch, records_of_object
 
 BYTES: Final = "bytes"
 """Key of a packed field's bytes, as hex."""

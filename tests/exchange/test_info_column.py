@@ -4,10 +4,11 @@ from dissector import decode_request, decode_response, encode_request, encode_re
 from dissector.core.finding import Finding
 from dissector.exchange.decoding_findings import error_response
 from dissector.exchange.from_json import api_key_of
-from dissector.exchange.info_column import ERROR_CODES, info
+from dissector.exchange.info_column import info
 from dissector.exchange.model import ExchangeMessage
 from dissector.protocol.schema import enums, loader
 from dissector.protocol.schema.errors import advice, error_name
+from dissector.protocol.schema.field_names import ERROR_CODES
 from dissector.protocol.schema.model import Field
 
 

@@ -13,7 +13,6 @@ from hypothesis import strategies as st
 import dissector
 from dissector.bulk.body_columns import BodyColumns
 from dissector.capture_session import Capture
-from dissector.exchange.info_column import ERROR_CODES
 from dissector.findings.framework.body_reader import CleanResponses
 from dissector.findings.framework.examined_rows import ExaminedRows
 from dissector.findings.framework.produce_batches import ProduceBatchReader
@@ -22,6 +21,7 @@ from dissector.protocol.message import read as read_message
 from dissector.protocol.message import request_layout
 from dissector.protocol.records.batch import Batch
 from dissector.protocol.schema.api_keys import ApiKey
+from dissector.protocol.schema.field_names import ERROR_CODES
 from dissector.protocol.wire import uuid_text
 from tests.conftest import PCAPS, SOME_BUNDLED
 from tests.traffic import Turn, capture_of, conversation

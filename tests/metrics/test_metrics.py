@@ -33,9 +33,8 @@ pytest.importorskip("prometheus_client", reason="NOT TESTED with prometheus_clie
 from prometheus_client.parser import text_string_to_metric_families
 
 from dissector.metrics.dimensions import DIMENSIONS, LONGEST_LABEL, OTHER
-from dissector.metrics.live_metrics import LiveMetrics
+from dissector.metrics.live_metrics import LiveMetrics, serve
 from dissector.metrics.row_meter import STEP, RowMeter
-from dissector.metrics.server import serve
 
 Samples = dict[tuple[str, tuple[tuple[str, str], ...]], float]
 

@@ -7,7 +7,6 @@ from typing import Any, NamedTuple
 import google_crc32c
 import pytest
 
-from dissector.analysis.records import CarriedRecords
 from dissector.core import limits
 from dissector.core.json_text import dumps
 from dissector.exchange.model import ExchangeMessage
@@ -18,6 +17,7 @@ from dissector.protocol.message import request_layout, trace
 from dissector.protocol.records.compression import CODECS
 from dissector.protocol.schema.api_keys import ApiKey
 from dissector.protocol.wire import LimitError
+from dissector.tables.carried_records import CarriedRecords
 from dissector.tables.packing import Packer
 from tests.protocol.embedded.test_formats import looked_at
 from tests.protocol.records.test_batch import zigzag

@@ -10,7 +10,6 @@ import pytest
 
 pytest.importorskip("deltalake", reason="NOT TESTED with deltalake: it is not installed")
 
-from dissector.analysis.records import CarriedRecords
 from dissector.capture.partition import Block
 from dissector.capture_session.tally import CaptureTally
 from dissector.pipeline.file_scan import scan_file
@@ -21,6 +20,7 @@ from dissector.pipeline.splits import route, splits
 from dissector.protocol.records.batch import Record, RecordHeader
 from dissector.tables import row_batches
 from dissector.tables.arrow_types import arrow_schema
+from dissector.tables.carried_records import CarriedRecords
 from dissector.tables.data_files import TALLIES, DataFile, Output, write_rows
 from dissector.tables.row_batches import Cells, TableRow
 from dissector.tables.schemas import BY_NAME

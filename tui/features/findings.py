@@ -14,7 +14,7 @@ from textual.worker import get_current_worker
 
 from dissector.core.finding import Finding
 from dissector.exchange.finding_words import ERROR_RESPONSE
-from dissector.exchange.info_column import ERROR_CODES
+from dissector.protocol.schema.field_names import ERROR_CODES
 from tui.feature import OVERALL, ScreenFeature, work
 from tui.findings_model import FindingsModel
 from tui.location_history import Location

@@ -5,11 +5,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from dissector.analysis.records import NO_PRODUCER
 from dissector.bulk.single_batches import SingleBatchColumns
 from dissector.core.arrays import Bool, Int64
 from dissector.protocol.kernel.shredding import numbered_rows
-from dissector.protocol.records.batch import Batch
+from dissector.protocol.records.batch import NO_PRODUCER, Batch
 from dissector.protocol.records.entries import RecordsEntryKind, split_entries
 
 

@@ -4,7 +4,7 @@ A field is named as detectors of findings name theirs: ``request.topics.partitio
 `TAGS_OF_RESPONSE` are the unknown tagged fields of all structures.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cache, lru_cache
 from typing import Final, NamedTuple
 
@@ -12,10 +12,11 @@ import numpy as np
 
 from dissector.bulk.tested_fields import RecordsTest, Test
 from dissector.core.arrays import Bool, Int64
-from dissector.exchange.info_column import ERROR_CODES
+from dissector.exchange.field_paths import found
 from dissector.exchange.model import Exchange
 from dissector.findings.framework.read_fields import REQUEST, ReadField, read_field
 from dissector.protocol.codec.program import ColumnPlan, Part, Program
+from dissector.protocol.schema.field_names import ERROR_CODES
 
 _UNKNOWN_TAGS: Final = "unknown_tagged_fields"
 TAGS_OF_REQUEST: Final = f"request.**.{_UNKNOWN_TAGS}"
@@ -160,21 +161,11 @@ def _columns(program: Program, field: ReadField) -> Iterator[int]:
 
 def _values(body: object, field: ReadField) -> Iterator[int]:
     """The values of a field in a body, as columns have them: sizes in place of what is no number."""
-    for value in _anywhere(body, field.path[-1]) if field.is_anywhere else _at(body, field.path[1:]):
+    for value in _anywhere(body, field.path[-1]) if field.is_anywhere else found(body, field.path[1:]):
         if isinstance(value, int):
             yield value
         elif value is None or isinstance(value, str | bytes):
             yield -1 if value is None else len(value)
-
-
-def _at(value: object, path: Sequence[str]) -> Iterator[object]:
-    if isinstance(value, list):
-        for each in value:
-            yield from _at(each, path)
-    elif not path:
-        yield value
-    elif isinstance(value, dict) and path[0] in value:
-        yield from _at(value[path[0]], path[1:])
 
 
 def _anywhere(value: object, name: str) -> Iterator[object]:
@@ -183,7 +174,7 @@ def _anywhere(value: object, name: str) -> Iterator[object]:
         inner = value
     elif isinstance(value, dict):
         if name in value:
-            yield from _at(value[name], ())
+            yield from found(value[name], ())
         inner = value.values()
     for each in inner:
         yield from _anywhere(each, name)

@@ -16,7 +16,6 @@ import numpy as np
 from dissector.analysis.conformance.batch_columns import LoneBatches, batches_in
 from dissector.analysis.conformance.declared_fields import TROUBLE, Reads, SideFields, is_set
 from dissector.analysis.conformance.events import NOWHERE, Computed, MessageEvent, MessagePlaces
-from dissector.analysis.records import NO_PRODUCER
 from dissector.bulk.body_elements import ElementNames, OfElements
 from dissector.bulk.body_numbers import OfBodies
 from dissector.bulk.body_texts import NO_TEXT
@@ -29,6 +28,7 @@ from dissector.exchange.model import Exchange
 from dissector.findings.framework.read_fields import REQUEST, RESPONSE, SIDES
 from dissector.protocol.codec.program import Program
 from dissector.protocol.kernel.shredding import numbered_rows
+from dissector.protocol.records.batch import NO_PRODUCER
 from dissector.protocol.schema.loader import api_named
 
 NO_KEY: Final = 0

@@ -14,10 +14,11 @@ from dissector.analysis.diff.formatting import format_interval, format_value, fo
 from dissector.analysis.diff.kept_numbers import median_of
 from dissector.analysis.diff.key_profile import KeyProfile
 from dissector.analysis.diff.matching_keys import CLOSING_A_SESSION, GROUP_PROTOCOLS
-from dissector.analysis.diff.message_leaves import TOPIC_ID, path_without_labels, time_set
+from dissector.analysis.diff.message_leaves import path_without_labels, time_set
 from dissector.analysis.diff.side import DiffSide
 from dissector.analysis.diff.side_profile import SideProfile
 from dissector.core.text import counted, duration, size
+from dissector.protocol.schema.field_names import TOPIC_ID
 
 NOTHING: Final = "-"
 WITHOUT_RESPONSES: Final = "APIs without responses"

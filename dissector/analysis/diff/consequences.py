@@ -25,8 +25,8 @@ from dissector.analysis.diff.group_consequences import (
 from dissector.analysis.diff.key_differences import ELEMENTS
 from dissector.analysis.diff.matching_keys import CLOSING_A_SESSION
 from dissector.analysis.diff.result import DiffEntry, DiffReason
-from dissector.exchange.info_column import ERROR_CODES
 from dissector.protocol.schema.error_codes import ErrorCode
+from dissector.protocol.schema.field_names import ERROR_CODES
 
 _NUMBER: Final = re.compile(r"\d+")
 WAIT: Final[FieldKey] = ("Fetch", "request", "max_wait_ms")

@@ -9,13 +9,13 @@ is retried.
 from typing import Final, NamedTuple
 
 from dissector.analysis.diff.compared_values import EntityName
-from dissector.exchange.info_column import ERROR_CODES
 from dissector.exchange.model import ExchangeMessage
 from dissector.protocol.codec.structs import values_of
 from dissector.protocol.message import Values
 from dissector.protocol.schema.error_codes import ErrorCode
 from dissector.protocol.schema.errors import error_name, is_retriable
 from dissector.protocol.schema.field_enums import CoordinatorType, FetchSessionEpoch
+from dissector.protocol.schema.field_names import ERROR_CODES
 
 REPEATED_APIS: Final = frozenset(
     ("ApiVersions", "FindCoordinator", "Metadata", "Produce", "Fetch", "Heartbeat", "OffsetCommit",

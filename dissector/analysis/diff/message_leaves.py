@@ -28,6 +28,7 @@ from dissector.protocol.records.batch import LOG_APPEND_TIME, Batch
 from dissector.protocol.records.compression import CODEC_MASK, codec_name
 from dissector.protocol.records.entries import RecordsEntryKind, split_entries
 from dissector.protocol.schema.field_enums import FetchSessionEpoch
+from dissector.protocol.schema.field_names import TOPIC_ID
 from dissector.protocol.schema.model import Field
 
 
@@ -47,7 +48,6 @@ LeafWalker = Callable[[Any, LeafPath, Mapping[str, str], list[Leaf]], None]
 
 EMPTY: Final = Placeholder("empty")
 NOT_EMPTY: Final = Placeholder("not empty")
-TOPIC_ID: Final = "topic_id"
 NAME: Final = "name"
 """Identifies a topic whose id is the zero uuid."""
 IDENTIFYING: Final = frozenset(

@@ -196,12 +196,6 @@ def _renamed(key: MatchingKey, names: Mapping[EntityName, EntityName]) -> Matchi
     return key._replace(subject=subject)
 
 
-def _holds_words(path: LeafPath) -> bool:
-    """Return whether a field holds words of Kafka or of clients."""
-    names = [step for step in path if isinstance(step, str)]
-    return not WORDS.isdisjoint(names[-2:] if names[-1:] == ["name"] else names[-1:])
-
-
 def _in_text(name: str) -> str:
     """Return a pattern for a name in a text."""
     pattern = re.escape(name)

@@ -13,12 +13,12 @@ from dissector.analysis.stats.counts import TopicPartition
 from dissector.analysis.stats.topic_mentions import topic_mentions, topic_structs
 from dissector.exchange.field_paths import Path, found, replaced
 from dissector.exchange.finding_words import ERROR_RESPONSE
-from dissector.exchange.info_column import ERROR_CODES
 from dissector.exchange.model import Exchange, ExchangeMessage
 from dissector.index.fetch_sessions import is_incremental
 from dissector.protocol.codec.program import ColumnPlan, Part
 from dissector.protocol.codec.structs import structs_with
 from dissector.protocol.embedded.topics import RECORDS_FIELDS
+from dissector.protocol.schema.field_names import ERROR_CODES
 from dissector.protocol.schema.loader import api
 
 Subject = str | TopicPartition

@@ -21,6 +21,8 @@ STEPS: Final = 64
 RELATIVE_ERROR: Final = 1 / (2 * STEPS)
 BUCKETS: Final = 65 * STEPS
 """Every bucket's number is below this."""
+PERCENTILES: Final = (50, 90, 99)
+"""Those that are shown."""
 _EXACT: Final = STEPS.bit_length()
 """From this exponent on, a bucket is at least a nanosecond wide."""
 
@@ -114,6 +116,11 @@ class Histogram:
             if seen >= rank:
                 return max(self.least, min(self.most, middle_of(bucket)))
         return self.most
+
+    def summary(self) -> dict[str, int | None]:
+        """Return the least and the largest duration and some percentiles, by the names in JSON."""
+        percentiles = {f"p{percent}": self.percentile(percent) for percent in PERCENTILES}
+        return {"min": self.least} | percentiles | {"max": self.most}
 
 
 SLOTS: Final = 64

@@ -15,7 +15,6 @@ from dissector.index.index_columns import IndexColumns
 
 PARTS: Final = ("request_transfer_ns", "wait_ns", "response_transfer_ns")
 """Columns of the index and of tables."""
-PERCENTILES: Final = (50, 90, 99)
 MOST_APIS: Final = 10_000
 """Versions of APIs that are told apart: damage makes new ones."""
 ApiAndVersion = tuple[int, int]
@@ -71,7 +70,4 @@ def count_parts(apis: Int64, rows: IndexColumns) -> Iterator[tuple[int, LatencyP
 
 def parts_object(parts: LatencyParts) -> dict[str, Any]:
     """Return the parts as JSON has them: nanoseconds."""
-    return {"exchanges": parts.exchanges} | {
-        name: {"min": each.least} | {f"p{at}": each.percentile(at) for at in PERCENTILES} | {"max": each.most}
-        for name, each in parts.histograms.items()
-    }
+    return {"exchanges": parts.exchanges} | {name: each.summary() for name, each in parts.histograms.items()}

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping
 from functools import lru_cache
 from typing import Any, Final, NamedTuple
 
+from dissector.exchange.field_paths import found
 from dissector.exchange.model import ExchangeMessage
 from dissector.protocol.codec.plan import (
     ArrayPlan,
@@ -20,10 +21,9 @@ from dissector.protocol.codec.plan import (
 )
 from dissector.protocol.embedded.topics import NO_TOPIC_ID
 from dissector.protocol.message import Values
+from dissector.protocol.schema.field_names import PARTITION_NUMBERS, TOPIC_ID
 
-INDEXES: Final = ("partition_index", "index", "partition", "partition_id")
 ERRORS: Final = ("error_code", "partition_error_code", "acknowledge_error_code")
-TOPIC_ID: Final = "topic_id"
 _NO_NAMES: Final = (None, "", NO_TOPIC_ID)
 
 
@@ -67,7 +67,9 @@ def topic_mentions(message: ExchangeMessage, body: Values) -> Iterator[TopicMent
     if layout.body is None:
         return
     for struct_fields in topic_structs(layout.body, layout.body_version):
-        for struct in _follow(body, struct_fields.path):
+        for struct in found(body, struct_fields.path):
+            if not isinstance(struct, dict):
+                continue
             for each in struct_fields.lists:
                 yield from (
                     TopicMention(name, None, None, 0) for name in struct.get(each) or () if isinstance(name, str)
@@ -93,18 +95,6 @@ def _mentions_of_topic(topic: str, struct: Mapping[str, Any], struct_fields: Top
                 yield TopicMention(topic, each.get(number), place, each.get(error) or 0 if error else 0)
 
 
-def _follow(value: Any, path: tuple[str, ...]) -> Iterator[Mapping[str, Any]]:
-    """Yield the structures at a path."""
-    if isinstance(value, list):
-        for each in value:
-            yield from _follow(each, path)
-    elif isinstance(value, dict):
-        if path:
-            yield from _follow(value.get(path[0]), path[1:])
-        else:
-            yield value
-
-
 @lru_cache(maxsize=4096)
 def topic_structs(message: str, version: int) -> tuple[TopicStruct, ...]:
     """Return the structures of a message version that name topics."""
@@ -127,8 +117,8 @@ def _topic_structs(layout: StructPlan, path: tuple[str, ...]) -> Iterator[TopicS
 def _partition_fields(layout: StructPlan, field: str) -> PartitionFields:
     """Return the fields of a structure about a partition."""
     scalars = {each.name for each in (*layout.fields, *layout.tagged) if not struct_of(each.type)}
-    found = (next((name for name in known if name in scalars), None) for known in (INDEXES, ("records",), ERRORS))
-    return PartitionFields(field, *found)
+    known = (PARTITION_NUMBERS, ("records",), ERRORS)
+    return PartitionFields(field, *(next((name for name in names if name in scalars), None) for names in known))
 
 
 def _partition_array(field: FieldPlan) -> PartitionFields | None:

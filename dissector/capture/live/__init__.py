@@ -1,8 +1,7 @@
 """Live captures: a capture process that writes a growing file, and the analyzing process that follows it."""
 
 from dissector.capture.live.interfaces import LOOPBACK, interfaces
-from dissector.capture.live.recording import Recording
-from dissector.capture.live.recording_source import recording_source
+from dissector.capture.live.recording import Recording, recording_source
 from dissector.capture.live.right_holder import start_and_give_up_rights
 from dissector.capture.live.settings import CaptureSettings, RecordingSettings, RingSettings
 

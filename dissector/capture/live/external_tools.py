@@ -2,9 +2,12 @@
 
 dumpcap writes pcapng, tcpdump pcap. SIGINT ends either, after it has written its packets. Their standard error is read
 as it arrives: start, dropped packets. What they write to standard output is copied to the files, so that they need no
-right to any (`tool_output`).
+right to any; to those of a ring cut between blocks of pcapng (draft-ietf-opsawg-pcapng: type and length come first).
 
-Invariant: where this process is root, they are not: they run as the user who goes on, and may do nothing but capture.
+Invariants:
+  * where this process is root, they are not: they run as the user who goes on, and may do nothing but capture;
+  * each file of a ring is complete: it begins with the section header and the interfaces;
+  * what was written is in the file when `write` returns, so that a process that follows it can read it.
 """
 
 import fcntl
@@ -13,12 +16,14 @@ import re
 import select
 import shutil
 import signal
+import struct
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
-from typing import Final, Self
+from typing import IO, Final, Self
 
 from dissector.capture.errors import CaptureError
 from dissector.capture.live import events
@@ -27,7 +32,6 @@ from dissector.capture.live.interfaces import LINUX
 from dissector.capture.live.output_files import TEMPORARY, Files
 from dissector.capture.live.privileges import User, capture_as
 from dissector.capture.live.settings import CaptureSettings
-from dissector.capture.live.tool_output import ToolOutput
 from dissector.core.text import clean, os_reason
 
 START_SECONDS: Final = 15
@@ -44,6 +48,63 @@ _CAPTURED: Final = re.compile(r"Packets(?: captured)?: (\d+)|(\d+) packets? capt
 _DROPPED: Final = re.compile(r"Packets received/dropped on interface .*: \d+/(\d+) |(\d+) packets? dropped by kernel")
 _ASIDE: Final = re.compile(r"Capturing on |tcpdump: (?:data link type|verbose output) |\d+ packets? received by filter")
 _DENIED: Final = re.compile(r"permission|not permitted", re.IGNORECASE)
+_BLOCK_HEAD: Final = struct.Struct("=II")
+_SECTION, _INTERFACE = 0x0A0D0D0A, 1
+
+
+class ToolOutput:
+    """The files that packets are copied to. `on_file` is called with a descriptor to read each."""
+
+    def __init__(self, settings: CaptureSettings, files: Files, on_file: Callable[[int], None]) -> None:
+        self._ring = settings.ring
+        self._files = files
+        self._on_file = on_file
+        self._file: IO[bytes] | None = None
+        self._head = b""
+        """The blocks that each file begins with."""
+        self._begun = b""
+        """Of a block that is not complete."""
+
+    def begin(self) -> None:
+        """Make a file. Raises `OSError`."""
+        if self._file is not None:
+            self._file.close()
+        made = self._files.next()
+        self._file = os.fdopen(made.writing, "wb", buffering=0)
+        self._since = time.monotonic()
+        self._put(self._head)
+        self._on_file(made.reading)
+        os.close(made.reading)
+
+    def write(self, data: bytes) -> None:
+        """Append what the program has written. Raises `OSError`."""
+        if self._ring is None:
+            self._put(data)
+            return
+        self._begun += data
+        at = 0
+        while len(self._begun) - at >= _BLOCK_HEAD.size:
+            kind, size = _BLOCK_HEAD.unpack_from(self._begun, at)
+            if len(self._begun) - at < size or size < _BLOCK_HEAD.size:
+                break
+            self._block(kind, self._begun[at : at + size])
+            at += size
+        self._begun = self._begun[at:]
+
+    def _block(self, kind: int, block: bytes) -> None:
+        assert self._file is not None
+        assert self._ring is not None
+        if kind in (_SECTION, _INTERFACE):
+            self._head += block
+        elif self._ring.is_full(self._file.tell(), time.monotonic() - self._since):
+            self.begin()
+        self._put(block)
+
+    def _put(self, data: bytes) -> None:
+        assert self._file is not None
+        view = memoryview(data)
+        while view:
+            view = view[self._file.write(view) :]
 
 
 class CaptureTool:

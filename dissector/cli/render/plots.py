@@ -5,13 +5,12 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 from dissector.analysis.stats.counts import Statistics
-from dissector.analysis.stats.histogram import LatencyOverTime
+from dissector.analysis.stats.histogram import PERCENTILES, LatencyOverTime
 from dissector.cli.render.pages import DIM, NAME, TYPE, Line
 from dissector.core.text import bar, duration, size
 
 LEVELS: Final = "▁▂▃▄▅▆▇█"
 SHADES: Final = "░▒▓█"
-PERCENTILES: Final = (50, 90, 99)
 TOPICS: Final = 15
 """Topics that are plotted: those with the most bytes."""
 BAR: Final = 40

@@ -9,7 +9,6 @@ import numpy as np
 from dissector.core.arrays import Bool
 from dissector.core.columns import is_in
 from dissector.core.finding import Severity
-from dissector.exchange.info_column import ERROR_CODES
 from dissector.findings.explanation import Explanation
 from dissector.findings.framework.context import FindingContext
 from dissector.findings.framework.decoded_exchange import DecodedExchange
@@ -22,6 +21,7 @@ from dissector.protocol.message import Values
 from dissector.protocol.schema.api_keys import ApiKey
 from dissector.protocol.schema.error_codes import ErrorCode
 from dissector.protocol.schema.errors import EXPECTED_ERRORS, advice, error_name, is_expected, is_retriable
+from dissector.protocol.schema.field_names import ERROR_CODES
 from dissector.protocol.schema.loader import api, api_name
 
 MANY: Final = 10

@@ -14,7 +14,6 @@ from dissector.core.arrays import Bool, Int64
 from dissector.core.batches import NOWHERE
 from dissector.core.columns import is_in
 from dissector.core.store import Store
-from dissector.exchange.info_column import ERROR_CODES
 from dissector.findings.framework.decoded_exchange import (
     NO_RESPONSE,
     DecodedExchange,
@@ -34,6 +33,7 @@ from dissector.protocol.codec.program import Part, Program, Wanted
 from dissector.protocol.kernel.shredding import Arena
 from dissector.protocol.message import PREFIX, Values
 from dissector.protocol.schema.api_keys import ApiKey
+from dissector.protocol.schema.field_names import ERROR_CODES
 
 THROTTLE_TIME: Final = "throttle_time_ms"
 

@@ -6,9 +6,9 @@ A message that does not fit its layout has no body: its values mean nothing.
 from collections.abc import Callable
 from typing import Final, cast
 
-from dissector.exchange.info_column import ERROR_CODES
 from dissector.protocol.codec.structs import structs_with
 from dissector.protocol.message import MessageLayout, Values, read, request_layout, response_layout
+from dissector.protocol.schema.field_names import ERROR_CODES
 
 RowPosition = tuple[int, int]
 """The packet with a row's first byte, and the stream offset of that byte: they order the rows of a capture."""

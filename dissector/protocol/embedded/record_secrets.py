@@ -25,7 +25,6 @@ from dissector.protocol.wire import LimitError, WireError, uvarint
 
 _HEAD: Final = re.compile(rb"[\x00\x01][\x04\x0b][\x00-\x03]")
 """What a record with secrets begins with: the frame's version, 0 in Kafka 2.8; the type; a version, known or newer."""
-_HEAD_SIZE: Final = 3
 _SECRET_RECORDS: Final = frozenset(("ConfigRecord", "UserScramCredentialRecord"))
 _RESOURCES: Final = frozenset(bytes([1 << bit]) for bit in range(7))
 """Types of resources with configs, and those that may come."""

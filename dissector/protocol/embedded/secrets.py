@@ -18,7 +18,7 @@ from dissector.protocol.embedded.context import DecodingContext
 from dissector.protocol.embedded.public_configs import is_harmless_error, is_public_config
 from dissector.protocol.embedded.secret_names import assigns_secret
 from dissector.protocol.embedded.topics import CLUSTER_METADATA
-from dissector.protocol.kernel.searching import Marks
+from dissector.protocol.kernel.piece_tests import Marks
 from dissector.protocol.records.batch import CRC_FROM, MASK, Batch
 from dissector.protocol.tree import UNPARSED, Node
 

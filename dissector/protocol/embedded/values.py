@@ -21,11 +21,11 @@ from dissector.protocol.embedded.topics import (
 )
 from dissector.protocol.records.compression import DecompressionBudget
 from dissector.protocol.records.to_json import frame_budget, records_object
+from dissector.protocol.schema.field_names import TOPIC_ID
 from dissector.protocol.schema.loader import alternatives
 from dissector.protocol.wire import LimitError
 
 SUFFIX: Final = f"_{DECODED}"
-TOPIC_ID: Final = "topic_id"
 TOPIC_IDS: Final = frozenset((TOPIC_ID,))
 Chain = tuple[Mapping[str, Any], ...]
 

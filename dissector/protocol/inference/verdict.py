@@ -13,9 +13,15 @@ from typing import Final, NamedTuple
 from dissector.protocol.codec.plan import plan
 from dissector.protocol.codec.reader import DECODE_ERRORS, reader
 from dissector.protocol.inference.evidence import InferenceEvidence, Odds
-from dissector.protocol.inference.layouts import Beginning, ResponseLayout, layout_program, layouts, least_bits
+from dissector.protocol.inference.layouts import (
+    Beginning,
+    LayoutFits,
+    ResponseLayout,
+    layout_program,
+    layouts,
+    least_bits,
+)
 from dissector.protocol.inference.scoring import InconclusiveError, LayoutMismatchError, Scorer
-from dissector.protocol.kernel.fitting import LayoutFits
 
 BEGIN: Final = 4
 """Offset of the header in a frame."""

@@ -15,6 +15,7 @@ import numpy as np
 from dissector.core.arrays import Bool, Int64, UInt8, UInt64
 from dissector.core.kernel import kernel_function, structure_fields
 from dissector.protocol.embedded.secret_names import MARKS, WORDS
+from dissector.protocol.kernel.piece_tests import pass_test
 
 _may_hold = kernel_function("may_hold_secrets", "PPqPP")
 _BITS: Final = 5
@@ -62,10 +63,7 @@ class SecretMarks:
 
     def are_near(self, addresses: UInt64, sizes: Int64) -> Bool:
         """Return which of the pieces at these addresses may hold a secret, `(n,)`."""
-        addresses, sizes = np.ascontiguousarray(addresses, np.uint64), np.ascontiguousarray(sizes, np.int64)
-        found = np.zeros(len(addresses), np.bool_)
-        _may_hold()(addresses.ctypes.data, sizes.ctypes.data, len(addresses), self.address, found.ctypes.data)
-        return found
+        return pass_test(_may_hold(), addresses, sizes, self.address)
 
     def is_near(self, data: bytes) -> bool:
         """Whether bytes may hold one."""

@@ -39,6 +39,11 @@ MANY: Final = 10
 """Records from which the kernel takes less time, what calls and arrays take included."""
 MASK: Final = b"*"
 """What is in place of each byte of a secret."""
+NO_PRODUCER: Final = -1
+"""The id and the epoch of a producer that is not idempotent (KIP-98)."""
+NO_SEQUENCE: Final = -1
+SEQUENCES: Final = 1 << 31
+"""Sequence numbers wrap around to 0 at this one."""
 LOG_APPEND_TIME: Final = 0x08
 TRANSACTIONAL: Final = 0x10
 CONTROL: Final = 0x20

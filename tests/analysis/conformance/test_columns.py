@@ -17,7 +17,7 @@ from dissector.analysis.conformance.message_columns import MessageColumns
 from dissector.analysis.conformance.rule import Proof, RuleMemory
 from dissector.capture_session import Capture
 from dissector.index.index_columns import IndexColumns
-from dissector.protocol.kernel.record_tests import have_batches, have_other_checksums, have_wrappers
+from dissector.protocol.kernel.piece_tests import have_batches, have_other_checksums, have_wrappers
 from dissector.protocol.records.compression import CODEC_MASK
 from dissector.protocol.records.entries import MAGIC_AT, RecordsEntryKind, split_entries
 from dissector.protocol.records.from_json import records_bytes

@@ -2,10 +2,10 @@
 
 import random
 
-from dissector.exchange.info_column import ERROR_CODES
 from dissector.protocol.codec.field_path import field_path, structs_at
 from dissector.protocol.codec.plan import plan
 from dissector.protocol.codec.structs import structs
+from dissector.protocol.schema.field_names import ERROR_CODES
 from dissector.protocol.schema.index import IndexEntry
 from dissector.protocol.schema.loader import entries
 from tests.cases import cases

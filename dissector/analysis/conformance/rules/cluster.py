@@ -12,13 +12,12 @@ from dissector.analysis.conformance.message_columns import NO_KEY, MessageColumn
 from dissector.analysis.conformance.proving import running, unless
 from dissector.analysis.conformance.rule import Proof, RuleBook, RuleMemory, RuleSide, Verdict, partitions
 from dissector.analysis.conformance.rules.produce import RECORDS, batches
-from dissector.analysis.records import NO_PRODUCER
 from dissector.bulk.body_texts import NO_TEXT
 from dissector.core.arrays import Bool, Int64
 from dissector.exchange.model import Exchange
 from dissector.findings.framework.read_fields import REQUEST
 from dissector.protocol.embedded.topics import NO_TOPIC_ID
-from dissector.protocol.records.batch import TRANSACTIONAL
+from dissector.protocol.records.batch import NO_PRODUCER, TRANSACTIONAL
 
 RULES: Final = RuleBook()
 _PARTITION: Final = "response.topics.partitions"

@@ -11,11 +11,10 @@ from dissector.analysis.conformance.events import Body, MessageEvent
 from dissector.analysis.conformance.message_columns import MessageColumns
 from dissector.analysis.conformance.proving import of_requests, running, since, unless
 from dissector.analysis.conformance.rule import Proof, RuleBook, RuleMemory, RuleSide, Verdict, partitions
-from dissector.analysis.records import NO_PRODUCER
 from dissector.bulk.single_batches import SingleBatchColumns, single_batches
 from dissector.core.arrays import Bool, Int64, UInt64
-from dissector.protocol.kernel.record_tests import have_batches, have_other_checksums
-from dissector.protocol.records.batch import Batch
+from dissector.protocol.kernel.piece_tests import have_batches, have_other_checksums
+from dissector.protocol.records.batch import NO_PRODUCER, Batch
 from dissector.protocol.records.entries import RecordsEntryKind, split_entries
 from dissector.protocol.records.format_rules import ZSTD_SINCE
 from dissector.protocol.schema.error_codes import ErrorCode

@@ -7,7 +7,7 @@ from dissector.analysis.conformance.declared_fields import OfRecords, is_negativ
 from dissector.analysis.conformance.events import Body, MessageEvent
 from dissector.analysis.conformance.rule import RuleBook, RuleSide, Verdict, partitions
 from dissector.analysis.conformance.rules.produce import RECORDS, produced
-from dissector.protocol.kernel.record_tests import have_wrappers
+from dissector.protocol.kernel.piece_tests import have_wrappers
 from dissector.protocol.records.entries import MAGIC_AT, RecordsEntryKind, split_entries
 from dissector.protocol.records.format_rules import NEWEST, inner_offset_words, newest_magic
 

@@ -11,9 +11,9 @@ from dissector.analysis.conformance.events import Body, MessageEvent
 from dissector.analysis.conformance.message_columns import MessageColumns
 from dissector.analysis.conformance.rule import Proof, RuleBook, RuleMemory, Verdict, partitions
 from dissector.core.text import duration
-from dissector.exchange.info_column import ERROR_CODES
 from dissector.protocol.kernel.shredding import numbered_rows
 from dissector.protocol.schema.errors import error_name, is_retriable, known_errors
+from dissector.protocol.schema.field_names import ERROR_CODES
 
 RULES: Final = RuleBook()
 PATIENCE_NS: Final = 5_000_000_000

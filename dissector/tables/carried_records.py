@@ -10,7 +10,16 @@ from typing import Any, Final, NamedTuple
 
 from dissector.exchange.model import ExchangeMessage
 from dissector.protocol.embedded.topics import RECORDS_FIELDS
-from dissector.protocol.records.batch import HEADER, Batch, Record, RecordHeader, read_records
+from dissector.protocol.records.batch import (
+    HEADER,
+    NO_PRODUCER,
+    NO_SEQUENCE,
+    SEQUENCES,
+    Batch,
+    Record,
+    RecordHeader,
+    read_records,
+)
 from dissector.protocol.records.compression import CODEC_MASK, DecompressionBudget, DecompressionError
 from dissector.protocol.records.entries import LOG_OVERHEAD
 from dissector.protocol.records.to_json import frame_budget
@@ -18,11 +27,6 @@ from dissector.protocol.wire import WireError
 from dissector.storage.segment import partition_of
 
 MASKED: Final = "masked, as it may hold a secret"
-NO_SEQUENCE: Final = -1
-NO_PRODUCER: Final = -1
-"""The id and the epoch of a producer that is not idempotent (KIP-98)."""
-SEQUENCES: Final = 1 << 31
-"""Sequence numbers wrap around to 0 at this one."""
 Body = Mapping[str, Any]
 
 

@@ -10,8 +10,16 @@ from typing import Any, NamedTuple
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dissector.analysis.records import (
-    NO_SEQUENCE,
+from dissector.capture_session import Capture
+from dissector.exchange.model import ExchangeMessage
+from dissector.protocol.embedded.topics import RECORDS_FIELDS
+from dissector.protocol.embedded.values import records_with_decoded
+from dissector.protocol.records.batch import HEADER, NO_SEQUENCE, Batch, Record, RecordHeader
+from dissector.protocol.records.compression import CODECS
+from dissector.protocol.records.to_json import frame_budget, records_object
+from dissector.protocol.schema.loader import apis, message
+from dissector.protocol.schema.model import Field
+from dissector.tables.carried_records import (
     CarriedRecords,
     LogPartition,
     has_records_field,
@@ -19,15 +27,6 @@ from dissector.analysis.records import (
     records_of_entry,
     records_of_object,
 )
-from dissector.capture_session import Capture
-from dissector.exchange.model import ExchangeMessage
-from dissector.protocol.embedded.topics import RECORDS_FIELDS
-from dissector.protocol.embedded.values import records_with_decoded
-from dissector.protocol.records.batch import HEADER, Batch, Record, RecordHeader
-from dissector.protocol.records.compression import CODECS
-from dissector.protocol.records.to_json import frame_budget, records_object
-from dissector.protocol.schema.loader import apis, message
-from dissector.protocol.schema.model import Field
 from dissector.tables.packing import Packer
 from tests.cases import cases
 from tests.conftest import PCAPS

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dissector.protocol.embedded.secrets import name_metadata_log, names_metadata_log
-from dissector.protocol.kernel.searching import Marks
+from dissector.protocol.kernel.piece_tests import Marks
 
 PIECES = st.sampled_from((b"__clus", b"__cluster_metadata", b"ter_met", b"_", b"__clu", bytes(15) + b"\x01", bytes(14)))
 FRAMES = st.lists(st.lists(PIECES | st.binary(max_size=6), max_size=6).map(b"".join), max_size=6)

@@ -8,9 +8,8 @@ from hypothesis import strategies as st
 
 from dissector.protocol.codec.plan import plan
 from dissector.protocol.codec.reader import DECODE_ERRORS, reader
-from dissector.protocol.inference.layouts import ResponseLayout, layout_program, layouts
+from dissector.protocol.inference.layouts import LayoutFits, ResponseLayout, layout_program, layouts
 from dissector.protocol.inference.verdict import BEGIN
-from dissector.protocol.kernel.fitting import LayoutFits
 from dissector.protocol.kernel.shredding import Arena, FrameMemory, ShredError
 from tests.protocol.random_messages import make
 
