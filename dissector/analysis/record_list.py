@@ -17,6 +17,7 @@ from dissector.bulk.record_columns import CarriedColumns
 from dissector.capture_session import Capture
 from dissector.core.arrays import Bool, Int64
 from dissector.core.columns import ValueNumbers, tuples
+from dissector.core.expansion import AS_OBJECT, RUN
 from dissector.core.grouping import cuts
 from dissector.exchange.model import Exchange
 from dissector.index.exchange_table import RowKind
@@ -35,6 +36,10 @@ NONE: Final = -(1 << 63)
 ROWS_TOGETHER: Final = 1 << 12
 CONTENTS_TOGETHER: Final = 16 << 20
 """Bytes of records, decompressed, that are held at once, unless one row has more."""
+OBJECT: Final = 400
+"""Bytes of the object of a record, about."""
+LARGE: Final = 1 << 12
+"""Bytes of a record from which it is copied by itself: to copy small ones out of a copy of all is faster."""
 BYTES_TOGETHER: Final = 1 << 23
 """Rows, and bytes of their frames, whose records are read together."""
 _CARRIERS: Final = (ApiKey.PRODUCE, ApiKey.FETCH, ApiKey.SHARE_FETCH, ApiKey.FETCH_SNAPSHOT)
@@ -239,11 +244,13 @@ class RecordList:
         by_row: dict[int, list[ExchangeRecord]] = {}
         room = CONTENTS_TOGETHER
         for carried in reading.native():
-            room -= len(carried.records.data)
+            room -= len(carried.records.data) + OBJECT * len(carried.records.entry)
             if room < 0 and len(rows) > 1 and by_row:
                 return min(len(by_row), len(rows) - 1)
             for row, record in self._of_columns(carried, rows):
                 by_row.setdefault(row, []).append(record)
+        if by_row:
+            RUN.take_read(int(self._sizes(rows).sum()), sum(map(len, by_row.values())), AS_OBJECT)
         return by_row, reading
 
     def _in_order(
@@ -263,7 +270,10 @@ class RecordList:
 
     def _of_columns(self, carried: CarriedColumns, rows: Int64) -> Iterator[tuple[int, ExchangeRecord]]:
         records, opener = carried.records, self._capture.opener
-        data = records.data.tobytes()
+        if not len(records.entry):
+            return
+        is_large = len(records.data) > LARGE * len(records.entry)
+        data = records.data.data if is_large else records.data.tobytes()
         names = _contents(data, records.header_key, records.header_key_size)
         header_values = _contents(data, records.header_value, records.header_value_size)
         headers = [
@@ -358,8 +368,10 @@ class _Subject:
         return self._decoded
 
 
-def _contents(data: bytes, starts: Int64, sizes: Int64) -> list[bytes | None]:
+def _contents(data: bytes | memoryview, starts: Int64, sizes: Int64) -> list[bytes | None]:
     pairs = tuples(starts, sizes)
+    if isinstance(data, memoryview):
+        return [bytes(data[start : start + size]) if size >= 0 else None for start, size in pairs]
     return [data[start : start + size] if size >= 0 else None for start, size in pairs]
 
 

@@ -30,6 +30,12 @@ MOST_LISTED: Final = 2 << 20
 """Bytes of the lists of sessions that are taken for unchanged: those of many connections follow each other in turn."""
 TRACED: Final = 5_000
 """Bytes that a record takes in a tree, about: ten nodes. To make them costs 500 times as much as to decompress them."""
+IN_COLUMNS: Final = 32
+"""The same of a record that is read into columns, ..."""
+AS_OBJECT: Final = 4_000
+"""... and of one that is listed: of those beyond one for `FEWEST_BYTES` on the wire."""
+FEWEST_BYTES: Final = 4
+"""What a real record takes at least, which differs from the one before in offset and time."""
 USED_UP: Final = "not decompressed, as those before it have used up what all may become together"
 
 
@@ -81,6 +87,10 @@ class Expansion:
     def take_records(self, wire: int, count: int) -> None:
         """Note that so many records of a compressed section, of so many bytes on the wire, became a tree."""
         self.take(wire, TRACED * count)
+
+    def take_read(self, wire: int, count: int, cost: int) -> None:
+        """Note that so many records of batches or messages of so many bytes were read, each for `cost`."""
+        self.take(0, cost * max(0, count - wire // FEWEST_BYTES))
 
     def admits_section(self) -> bool:
         """Whether a section may be decompressed; counts those that may not."""

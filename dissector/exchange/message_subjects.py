@@ -70,7 +70,7 @@ class MessageSubject:
             return ()
         more = self.more(exchange)
         if more:
-            RUN.take_session(more, LISTED * len(more))
+            RUN.take_session(more, LISTED * (len(more) + len(exchange.fetched or ())))  # topics may share few numbers
         return more
 
     def in_messages(self, exchange: Exchange) -> Iterator[object]:

@@ -10,6 +10,7 @@ from collections.abc import Iterator, Sequence
 from functools import cached_property
 from typing import Any, Final
 
+from dissector.core.expansion import AS_OBJECT, RUN
 from dissector.exchange.model import Exchange, ExchangeMessage
 from dissector.protocol.embedded.topics import RECORDS_FIELDS
 from dissector.protocol.embedded.values import topic_of
@@ -156,6 +157,7 @@ class _RecordCollector:
             records = batch.records(self._budget)
         except (DecompressionError, WireError):  # the tree and the findings say why
             return
+        RUN.take_read(len(batch.section), len(records), AS_OBJECT)
         is_control = batch.is_control
         for offset, timestamp, key, value, headers in records:
             yield ExchangeRecord(

@@ -6,11 +6,13 @@ from dataclasses import replace
 from pathlib import Path
 
 import lz4.frame
+import numpy as np
 import pytest
 
 import dissector
+from dissector.analysis.record_list import RecordList
 from dissector.capture_session import Capture, stage_pipeline
-from dissector.core.expansion import LISTED, MOST_LISTED, NEW, RUN, TRACED, USED_UP, Expansion
+from dissector.core.expansion import AS_OBJECT, FEWEST_BYTES, LISTED, MOST_LISTED, NEW, RUN, TRACED, USED_UP, Expansion
 from dissector.core.limits import DEFAULT
 from dissector.protocol.records.batch import HEADER
 from dissector.protocol.records.compression import CODECS, DecompressionBudget, DecompressionError
@@ -18,6 +20,7 @@ from dissector.protocol.records.from_json import records_bytes
 from dissector.protocol.records.to_json import frame_budget
 from dissector.protocol.records.tracing import RecordTracer
 from dissector.protocol.tree import ByteSource, Node
+from dissector.records.record import records_of
 from tests.cases import cases
 from tests.index.test_fetch_sessions import fetch
 from tests.traffic import Turn, capture_of, conversation, response
@@ -194,6 +197,35 @@ def test_a_filter_lists_no_sessions_beyond_the_room(tmp_path: Path, room: Expans
     with Capture([path]) as capture:
         assert [each.fields.number for each in capture.exchanges("partition == 9")] == [1, 2, 3, 4]
         assert not room.complaint()
-        room._numbers[0] = LISTED * NEW * 91 + 1
+        room._numbers[0] = LISTED * NEW * (91 + 1) + 1
         assert [each.fields.number for each in capture.exchanges("partition == 9")] == [1, 2, 3]
     assert "partitions of fetch sessions were not listed" in room.complaint()
+
+
+def test_records_that_take_less_than_any_real_one_take_room(room: Expansion) -> None:
+    room.take_read(FEWEST_BYTES * 10, 10, AS_OBJECT)
+    assert room._numbers[0] == room._size
+    room.take_read(FEWEST_BYTES * 10 - 1, 11, AS_OBJECT)
+    assert room._numbers[0] == room._size - 2 * AS_OBJECT
+
+
+@pytest.mark.parametrize("way", ["listed", "filtered"])
+def test_lists_of_tiny_records_end_with_the_room(tmp_path: Path, room: Expansion, way: str) -> None:
+    """Each of 2,000 records is a byte on the wire, and less."""
+    record = {"timestamp": 0, "key": None, "value": "00", "headers": []}
+    made = [record | {"offset": number} for number in range(2_000)]
+    batch = {"base_offset": 0, "magic": 2, "attributes": ZSTD, "base_timestamp": 0, "records": made}
+    data = [{"name": "a", "partition_data": [{"index": 0, "records": records_bytes({"batches": [batch]})}]}]
+    asked = dissector.encode_request("Produce", 9, {"acks": -1, "topic_data": data}, correlation_id=7)
+    path = capture_of(tmp_path, conversation([Turn(True, asked)] * 3))
+    most = 1_500 * AS_OBJECT  # what less than one of the batches takes
+    room._numbers[0] = most
+    with Capture([path]) as capture:
+        list(capture.read())
+        rows = np.arange(len(capture))
+        if way == "listed":
+            found = [len(list(RecordList(capture).contents(rows[n : n + 1]))) for n in range(3)]
+        else:
+            found = [sum(1 for _ in records_of(each)) for each in capture.at(rows)]
+    assert found == [2_000, 0, 0]
+    assert "compressed records were not decompressed" in room.complaint()

@@ -18,6 +18,7 @@ import numpy as np
 
 from dissector.core import limits
 from dissector.core.arrays import Int64, UInt8
+from dissector.core.expansion import IN_COLUMNS, RUN
 from dissector.protocol.records.batch import Batch, read_records
 from dissector.protocol.records.columns import (
     ENTRY,
@@ -182,4 +183,6 @@ class RecordReader:
 
     def _columns(self, data: UInt8, entries: Entries) -> RecordColumns:
         records, headers = self._filled.tolist()
-        return RecordColumns(data, entries, *self._records[:, :records], *self._headers[:, :headers])
+        used = data[: int(entries["section_end"].max())] if len(entries) else data[:0]  # of a buffer that may be large
+        RUN.take_read(int((entries["end"] - entries["start"]).sum()), records, IN_COLUMNS)
+        return RecordColumns(used, entries, *self._records[:, :records], *self._headers[:, :headers])
