@@ -30,7 +30,7 @@ MANUAL_PAGE = "share/man/man1/kdissect.1"
 PRINT_MANUAL = """
 import sys
 from typer.main import get_command
-from dissector.cli.main import app
+from dissector.cli.every_command import app
 from dissector.cli.reference import manual
 sys.stdout.buffer.write(manual(get_command(app), sys.argv[1]).encode())
 """

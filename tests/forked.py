@@ -56,10 +56,11 @@ _PACKAGES: Final = {
 process with more modules takes longer to fork and to end. One for ``unread`` has read no capture: whose programs have
 schemas of their own."""
 _LEFT_OUT: Final = (
-    "dissector.cli.main", "dissector.cli.web_server", "dissector.proxy_server.process", "dissector.tables.iceberg",
+    "dissector.cli.main", "dissector.cli.every_command", "dissector.cli.web_server", "dissector.proxy_server.process",
+    "dissector.tables.iceberg",
 )  # fmt: skip
-"""What will be `__main__`; what imports a library that looks for its settings in the current folder, of which a forked
-process has none; and what serves pages, which are processes of their own."""
+"""What will be `__main__`, and what imports that; what imports a library that looks for its settings in the current
+folder, of which a forked process has none; and what serves pages, which are processes of their own."""
 NOT_REWRITTEN: Final = "-W ignore::pytest.PytestAssertRewriteWarning"
 """For a forked pytest: the plugin's package is imported before it can rewrite the assertions there."""
 _OURS: Final = ("dissector", "tui")

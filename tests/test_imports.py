@@ -6,6 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from dissector.cli.every_command import app
+from dissector.cli.main import program_for
 from tests.cases import cases
 from tests.conftest import PCAPS
 
@@ -138,3 +140,31 @@ def test_the_public_names_are_there() -> None:
         "primitives", "__version__"
     }  # fmt: skip
     assert dissector.primitives.array(dissector.primitives.INT8).write([1]) == b"\0\0\0\1\1"
+
+
+@pytest.mark.slow
+@cases(
+    ("command", "others"),
+    [
+        ("show", {"comparing_commands", "writing_commands", "tables_commands"}),
+        ("check", {"writing_commands", "tables_commands"}),
+    ],
+)
+def test_a_command_that_is_named_imports_no_module_of_those_behind_it(command: str, others: set[str]) -> None:
+    main = "import atexit, sys; atexit.register(lambda: print(*sys.modules, file=sys.stderr))"
+    main += f"; sys.argv = ['kdissect', {command!r}, {str(PCAPS / 'java.pcapng')!r}]"
+    main += "; from dissector.cli.main import main; main()"
+    done = subprocess.run([sys.executable, "-c", main], capture_output=True, text=True)
+    modules = set(done.stderr.split())
+    assert "dissector.cli.reading_commands" in modules
+    assert not modules & {f"dissector.cli.{each}" for each in others}
+
+
+def test_all_commands_are_there_where_none_is_named() -> None:
+    known = {each.name for each in program_for("").registered_commands}
+    assert known == {each.name for each in program_for("x.pcap").registered_commands}
+    assert known == {each.name for each in app.registered_commands}
+    for name in known - {"man", None}:
+        assert [each.name for each in program_for(str(name)).registered_commands] == [name]
+    assert {each.name for each in program_for("man").registered_commands} == known
+    assert {each.name for each in app.registered_groups} == {"tables", "schema"}

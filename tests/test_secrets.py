@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 
 import dissector
 from dissector.capture_session import Capture
-from dissector.cli.main import app
+from dissector.cli.every_command import app
 from dissector.protocol.codec.writer import write
 from dissector.protocol.embedded.topics import CLUSTER_METADATA_ID
 from dissector.protocol.message import trace

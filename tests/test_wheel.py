@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from typer.main import get_command
 
-from dissector.cli.main import app
+from dissector.cli.every_command import app
 from dissector.cli.reference import manual
 from tests.test_documents import ROOT
 

@@ -1,7 +1,8 @@
 """`kdissect`: the program. Its commands stand in `*_commands.py`; help lists them in the order of `COMMANDS`. A file's
 name opens it, and a mistyped command gets the nearest right one.
 
-Each command imports what it needs when it runs, so that `--help` is quick.
+Each command imports what it needs when it runs, so that `--help` is quick; and if one is named, the modules of those
+behind it are not imported.
 """
 
 import difflib
@@ -9,23 +10,25 @@ import gc
 import os
 import re
 import sys
+from importlib import import_module
 from typing import Annotated, Any, Final
 
 import typer
 from typer.core import TyperGroup
+from typer.models import CommandInfo
 
 from dissector.cli.command import USAGE_ERROR, examples
-from dissector.cli.comparing_commands import comparing_commands
 from dissector.cli.errors import open_standard_streams, output_error_code, print_error
-from dissector.cli.message_commands import message_commands
-from dissector.cli.reading_commands import reading_commands
-from dissector.cli.recording_commands import recording_commands
-from dissector.cli.schema_commands import schema
 from dissector.cli.screen import STDIN, is_terminal
-from dissector.cli.tables_commands import tables
-from dissector.cli.writing_commands import writing_commands
 
-COMMANDS: Final = (reading_commands, comparing_commands, writing_commands, recording_commands, message_commands)
+COMMANDS: Final = (
+    "reading_commands",
+    "comparing_commands",
+    "writing_commands",
+    "recording_commands",
+    "message_commands",
+)
+"""Modules, each with a `Typer` of its name."""
 ABOUT_ALL: Final = ("man",)
 """Commands that say something about every command."""
 PROGRAM: Final = "kdissect"
@@ -98,24 +101,6 @@ def print_version(wanted: bool) -> None:
     raise typer.Exit
 
 
-app = typer.Typer(
-    cls=CommandGroup,
-    no_args_is_help=True,
-    pretty_exceptions_enable=False,
-    rich_markup_mode=None,
-    context_settings={"help_option_names": ["-h", "--help"]},
-    help="Dissect Kafka's wire protocol from captures.\n\n`kdissect FILE` opens a capture in the terminal UI.",
-    epilog=examples(
-        {
-            "copy sample captures to try commands on": "kdissect samples",
-            "open one in the terminal UI": "kdissect samples/orders.pcapng",
-            "watch a client live": "sudo kdissect live",
-        }
-    ),
-)
-
-
-@app.callback()
 def global_options(
     *,
     version: Annotated[  # its callback does it
@@ -131,10 +116,50 @@ def global_options(
     """Hold the options that stand before a command."""
 
 
-for each in COMMANDS:
-    app.registered_commands += each.registered_commands
-app.add_typer(tables, name="tables")
-app.add_typer(schema, name="schema")
+def _commands(module: str) -> list[CommandInfo]:
+    found: typer.Typer = getattr(import_module(f"dissector.cli.{module}"), module)
+    return found.registered_commands
+
+
+def _program(commands: list[CommandInfo]) -> typer.Typer:
+    program = typer.Typer(
+        cls=CommandGroup,
+        no_args_is_help=True,
+        pretty_exceptions_enable=False,
+        rich_markup_mode=None,
+        context_settings={"help_option_names": ["-h", "--help"]},
+        help="Dissect Kafka's wire protocol from captures.\n\n`kdissect FILE` opens a capture in the terminal UI.",
+        epilog=examples(
+            {
+                "copy sample captures to try commands on": "kdissect samples",
+                "open one in the terminal UI": "kdissect samples/orders.pcapng",
+                "watch a client live": "sudo kdissect live",
+            }
+        ),
+    )
+    program.callback()(global_options)
+    program.registered_commands = commands
+    return program
+
+
+def whole_program() -> typer.Typer:
+    """Return the program with all its commands."""
+    from dissector.cli.schema_commands import schema
+    from dissector.cli.tables_commands import tables
+
+    program = _program([each for module in COMMANDS for each in _commands(module)])
+    program.add_typer(tables, name="tables")
+    program.add_typer(schema, name="schema")
+    return program
+
+
+def program_for(word: str) -> typer.Typer:
+    """Return the program with the command that a word names, or with all."""
+    for module in COMMANDS if word and word not in ABOUT_ALL else ():
+        named = [each for each in _commands(module) if each.name == word]
+        if named:  # typer need not look at the options of the others
+            return _program(named)
+    return whole_program()
 
 
 def main() -> None:
@@ -142,12 +167,10 @@ def main() -> None:
     # Nothing here multiplies matrices, but numpy's OpenBLAS starts a thread for each core when it is imported, and
     # again in each worker: a fifth of the CPU of reading a small capture.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
-    named = [each for each in app.registered_commands if each.name in sys.argv[1:2]]
-    if named and named[0].name not in ABOUT_ALL:  # typer need not look at the options of the others
-        app.registered_commands, app.registered_groups = named, []
+    program = program_for(next(iter(sys.argv[1:2]), ""))
     open_standard_streams()
     try:
-        app()
+        program()
     except OSError as error:  # of help: `run_command` has those of commands
         sys.exit(output_error_code(error))
     finally:

@@ -9,7 +9,7 @@ import dissector
 from dissector.capture_session import Capture
 from dissector.capture_session.stage_pipeline import StagePipeline
 from dissector.capture_session.tally import CaptureTally
-from dissector.cli.main import app
+from dissector.cli.every_command import app
 from tests.traffic import Turn, capture_of, conversation, ethernet, exchanges, pcap
 from tools.fuzz.logins import METADATA, VERSIONS
 

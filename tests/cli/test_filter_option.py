@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from typer.main import get_command
 
-from dissector.cli.main import app
+from dissector.cli.every_command import app
 from dissector.cli.reference import command_pages
 from tests.cases import cases
 from tests.cli.test_commands import JAVA, kdissect

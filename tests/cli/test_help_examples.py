@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 import typer.main
 
-from dissector.cli.main import app
+from dissector.cli.every_command import app
 from dissector.cli.reference import command_pages
 from tests.cli.test_commands import KDISSECT
 from tests.conftest import some_of

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from dissector.cli.main import app
+from dissector.cli.every_command import app
 from dissector.proxy_server.settings import HOLD_SECONDS, ProxySettings
 
 

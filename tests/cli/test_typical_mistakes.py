@@ -11,7 +11,7 @@ from typing import Final
 import pytest
 from typer.main import get_command
 
-from dissector.cli.main import app
+from dissector.cli.every_command import app
 from dissector.core.files import write_reason
 from tests.cases import cases
 from tests.conftest import PCAPS

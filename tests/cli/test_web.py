@@ -6,7 +6,7 @@ import pytest
 from typer.testing import CliRunner
 
 from dissector.cli.errors import UsageError
-from dissector.cli.main import app
+from dissector.cli.every_command import app
 from dissector.cli.options import CaptureOptions
 from dissector.cli.web import show_in_browser
 from tests.cli.test_commands import JAVA, kdissect

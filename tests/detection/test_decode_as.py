@@ -10,7 +10,7 @@ from typer.testing import CliRunner
 
 import dissector
 from dissector.capture_session import Capture
-from dissector.cli.main import app
+from dissector.cli.every_command import app
 from dissector.detection.decode_as import (
     DecodeAs,
     DecodeAsError,

@@ -5,8 +5,8 @@ from typer.main import get_command
 
 import dissector
 from dissector.analysis.conformance import RULES
+from dissector.cli.every_command import app
 from dissector.cli.explain import explain
-from dissector.cli.main import app
 from dissector.cli.reference import command_pages
 from dissector.exchange.row_fields import ROW_FIELDS
 from dissector.findings.registry import CODES

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from typer.main import get_command
 
-from dissector.cli.main import app
+from dissector.cli.every_command import app
 from tests.cases import cases
 from tests.conftest import some_of
 from tools.docs.console import DOCUMENTS, run, shown, with_samples

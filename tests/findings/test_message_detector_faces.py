@@ -11,7 +11,7 @@ import pytest
 from typer.testing import CliRunner
 
 from dissector.capture_session import Capture
-from dissector.cli.main import app
+from dissector.cli.every_command import app
 from dissector.core.arrays import Int64
 from dissector.core.finding import Severity
 from dissector.findings.detectors.sequence_numbers import RetriedBatch

@@ -101,7 +101,7 @@ WITHOUT_LIBRARIES = """
 import sys
 for name in ("duckdb", "deltalake", "pyarrow"):
     sys.modules[name] = None
-from dissector.cli.main import app
+from dissector.cli.every_command import app
 for words in sys.argv[2:]:
     command = words.replace("FOLDER", sys.argv[1]).split()
     try:

@@ -5,7 +5,7 @@ from typing import Any, Final
 
 from typer.main import get_command
 
-from dissector.cli.main import app
+from dissector.cli.every_command import app
 from dissector.cli.reference import CommandPage, command_pages
 from tools.docs.markdown import table
 

@@ -19,7 +19,7 @@ from typer.main import get_command
 
 import dissector
 from dissector.analysis.conformance import RULES
-from dissector.cli.main import app
+from dissector.cli.every_command import app
 from dissector.cli.reference import command_pages
 from dissector.exchange.row_fields import row_fields
 from dissector.findings.registry import CODES, explain

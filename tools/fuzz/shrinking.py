@@ -165,7 +165,7 @@ def _while_printed(path: Path, left: int) -> None:
 
 def _show(path: Path) -> int:
     """Print rows as JSON; return the exit code."""
-    from dissector.cli.main import app
+    from dissector.cli.every_command import app
 
     sys.stdout = os.fdopen(1, "w")
     sys.stderr = os.fdopen(2, "w", buffering=1)
