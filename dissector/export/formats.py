@@ -45,6 +45,16 @@ def _json(capture: "Capture", rows: Sequence[int], request: "ExportRequest") -> 
     return (json_line(capture.exchange(row)) for row in rows)
 
 
+def _csv(capture: "Capture", rows: Sequence[int], request: "ExportRequest") -> Iterator[bytes]:
+    from dissector.exchange.row_fields import ROW_FIELDS
+    from dissector.export.table_cells import TABLE, as_csv_without_formulas
+
+    yield as_csv_without_formulas([[name] for name in TABLE])
+    for row in rows:
+        exchange = capture.exchange(row)
+        yield as_csv_without_formulas([[ROW_FIELDS[name].from_exchange(exchange)] for name in TABLE])
+
+
 def _mermaid(capture: "Capture", rows: Sequence[int], request: "ExportRequest") -> Iterator[bytes]:
     from dissector.analysis.sequence_diagram import render_mermaid, sequence_diagram
 
@@ -83,6 +93,8 @@ class FormatEntry:
     produce: Producer
     needs_packets: bool = False
     """Whether it copies packets, so that the files of the capture are read again."""
+    is_capture: bool = False
+    """Whether its files can be opened again."""
     needs_findings: bool = False
     """Whether the capture must have been examined for findings."""
     can_redact: bool = True
@@ -92,13 +104,26 @@ class ExportFormat(StrEnum):
     """A format of exports; its value is the entry's name."""
 
     PCAPNG = FormatEntry(
-        "pcapng", "Capture", "pcapng: the original packets, with comments", (".pcapng",), _pcapng, needs_packets=True
+        "pcapng",
+        "Capture",
+        "pcapng: the original packets, with comments",
+        (".pcapng",),
+        _pcapng,
+        needs_packets=True,
+        is_capture=True,
     )
     TRANSCRIPT = FormatEntry(
-        "transcript", "Transcript", "the bytes in hex, to read or to paste", (".txt", ".hex"), _transcript
+        "transcript",
+        "Transcript",
+        "the bytes in hex, to read or to paste",
+        (".txt", ".hex"),
+        _transcript,
+        is_capture=True,
     )
     JSON = FormatEntry("json", "JSON", "one object per line, as show prints", (".json", ".ndjson"), _json,
                        needs_findings=True)  # fmt: skip
+    CSV = FormatEntry("csv", "CSV", "a table for spreadsheets, a line for each row", (".csv",), _csv,
+                      needs_findings=True)  # fmt: skip
     MERMAID = FormatEntry("mermaid", "Mermaid", "a sequence diagram as text", (".mmd",), _mermaid)
     SVG = FormatEntry("svg", "SVG", "a sequence diagram as a picture", (".svg",), _svg)
     PYTEST = FormatEntry("pytest", "pytest", "a test that replays the bytes", (".py",), _pytest)

@@ -14,6 +14,11 @@ from dissector.exchange.listing import Cells
 
 TableForm = Callable[[Sequence[Sequence[object]]], bytes]
 """Takes columns of the same length, returns a line for each row."""
+TABLE: Final = (
+    "number", "time_ns", "connection", "kind", "api", "api_version", "correlation_id", "request.size", "response.size",
+    "latency_ns", "client_id", "info",
+)  # fmt: skip
+"""The columns of CSV, unless others are chosen: those of the text format, with values for programs."""
 _FORMULA: Final = re.compile(r"[=+\-@\t\r\n\uff0b\uff0d\uff1d\uff20]")
 """How a cell begins that spreadsheets may run as a formula (OWASP, "CSV Injection"); some take full-width signs."""
 _NUMBER: Final = re.compile(r"-?[0-9]+(\.[0-9]+)?")

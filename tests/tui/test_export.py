@@ -1,5 +1,6 @@
 """Export from the main screen, in every format."""
 
+import csv
 import json
 import shlex
 import threading
@@ -13,11 +14,13 @@ from textual.widgets import Input
 
 from dissector.capture_session import Capture
 from dissector.core.text import byte_size
+from dissector.export.exporter import export_rows
+from dissector.export.formats import ExportFormat, ExportRequest
 from tests.cli.test_commands import kdissect
 from tests.conftest import PCAPS
 from tests.tui.main_driver import JAVA, Screen, opened
 from tests.tui.shared_screens import SharedScreens
-from tui.features.export import FORMATS
+from tui.features.export import FORMATS, _reopened
 from tui.screens.main_screen import MainScreen
 from tui.screens.write_dialog import WriteDialog
 
@@ -56,10 +59,40 @@ async def export(screen: Screen, rows: int, form: str, *, contents: int = 0, nam
     return screen.notifications()[-1]
 
 
+async def test_w_and_x_write_csv_and_say_what_a_file_opens_as(shared: SharedScreens, here: Path) -> None:
+    async with shared.opened(JAVA) as screen:
+        outcome = await export(screen, 0, "CSV", name="all.csv")
+        assert outcome == f"wrote all.csv, {size_of(here / 'all.csv')}", "a table does not open as rows"
+        await screen.press("colon", "w", "space", *"shown", "full_stop", *"csv")
+        await screen.pilot.press("enter")
+        await screen.pilot.pause()
+        await screen.pilot.press("enter")  # unchanged
+        await screen.settle()
+        assert await export(screen, 1, "Transcript", name="one.txt") == (
+            f"wrote one.txt, {size_of(here / 'one.txt')}; it opens as 1 row"
+        )
+    text = (here / "all.csv").read_text()
+    assert text == (here / "shown.csv").read_text()
+    lines = list(csv.DictReader(text.splitlines()))
+    assert [line["number"] for line in lines] == [str(number + 1) for number in range(60)]
+    assert lines[1]["api"] == "Metadata"
+
+
+def test_rows_that_share_packets_are_counted(here: Path) -> None:
+    with Capture([str(PCAPS / "librdkafka-pipelined.pcapng")]) as capture:
+        rows = list(range(len(list(capture.exchanges()))))
+        path = here / "some.pcapng"
+        path.write_bytes(b"".join(export_rows(capture, rows[:-1], ExportRequest(ExportFormat.PCAPNG), str)))
+        assert _reopened(path, len(rows) - 1).startswith("; it opens as ")
+        assert _reopened(here / "absent", 1).startswith("; it can't be opened again: ")
+
+
 async def test_marked_rows_are_exported_as_a_capture_with_marks_and_comments(shared: SharedScreens, here: Path) -> None:
     async with shared.opened(JAVA) as screen:
         await screen.press("2", "G", "m", "5", "G", "m", "semicolon", *"look", "enter")
-        assert await export(screen, 0, "Capture") == f"wrote java-marked.pcapng, {size_of(here / 'java-marked.pcapng')}"
+        outcome = await export(screen, 0, "Capture")
+        written = f"wrote java-marked.pcapng, {size_of(here / 'java-marked.pcapng')}"
+        assert outcome == f"{written}; it opens as 6 rows: 4 gaps between them"
         was = [screen.main.capture.exchange(row).row.info for row in (1, 4)]
     with Capture([str(here / "java-marked.pcapng")]) as copy:
         rows = [exchange.row for exchange in copy.exchanges()]

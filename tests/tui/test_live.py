@@ -123,6 +123,13 @@ async def test_a_frozen_screen_stands_still_and_then_has_all_and_cleared_rows_co
             await screen.until(lambda: screen.row == 6)
             assert "frozen" not in screen.title
             assert "new" not in screen.title
+            for pane in (screen.main.field_tree, screen.main.bytes_pane, screen.main.exchange_list):
+                pane.focus()
+                await screen.pilot.pause()
+                await screen.pilot.press("space")
+                assert "❚❚ frozen" in screen.title, pane
+                await screen.pilot.press("space")
+                assert "frozen" not in screen.title, pane
             await screen.pilot.press("X")
             assert len(screen.main.view) == 0
             assert "7 exchanges · 0 shown" in screen.title

@@ -5,6 +5,7 @@ import threading
 from pathlib import Path
 
 import pytest
+from textual.app import ComposeResult
 
 from tests.cli.test_commands import kdissect
 from tests.conftest import PCAPS
@@ -15,6 +16,7 @@ from tests.tui.driver import SIZES
 from tests.tui.main_driver import JAVA, opened, to
 from tests.tui.shared_screens import SharedScreens
 from tui.features.row_search import RowSearchFeature
+from tui.widgets.key_footer import KeyFooter
 
 
 @pytest.mark.slow
@@ -209,3 +211,20 @@ async def test_connections_that_are_not_kafka_are_counted_above_the_list(tmp_pat
         assert f"! {NOT_SHOWN}" in " ".join(drawn.split())
     async with opened(JAVA, size=size) as screen:
         assert "not Kafka" not in screen.lines()
+
+
+async def test_the_first_footer_is_that_of_the_list(monkeypatch: pytest.MonkeyPatch) -> None:
+    drawn: list[list[str]] = []
+    compose = KeyFooter.compose
+
+    def kept(footer: KeyFooter) -> ComposeResult:
+        keys = list(compose(footer))
+        drawn.append([str(getattr(key, "description", "")) for key in keys])
+        return iter(keys)
+
+    monkeypatch.setattr(KeyFooter, "compose", kept)
+    async with opened(JAVA) as screen:
+        assert screen.main.focused is screen.list
+        shown = [each for each in drawn if each]
+        assert "Filter" in shown[0]
+        assert shown == [shown[0]] * len(shown), "no other footer flashes before"

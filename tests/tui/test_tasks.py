@@ -67,6 +67,10 @@ TASKS: Final = (
     Task("Show times in UTC", "java", "t t t", "UTC time of day"),
     Task("Export two exchanges as a capture", "java", "m j m x enter enter enter enter", f"wrote {WRITTEN}",
          lambda _: Path(WRITTEN).is_file()),
+    Task("Go to a time", "java", "colon plus 2 s enter", "▸", lambda screen: screen.row > 0),
+    Task("Open the packet of a row in Wireshark", "java", "4 2 G y w", "copied the command that opens the packet",
+         lambda screen: screen.pilot.app.clipboard
+         == f"wireshark -g {screen.main.capture.exchange(41).row.packet} -r {PCAPS / 'java.pcapng'}"),
     Task("Find out why a group rebalances", "trouble-rebalance-loop", "L", "restarts-0 left: its consumer was closed"),
     Task("See which clients get errors, and when", "trouble-rebalance-loop", "F enter", "restarts-4"),
     Task("See who talks to whom, in order", "java-classic", "D", "node 1"),
@@ -115,7 +119,7 @@ async def _restore(screen: Screen) -> None:
 
 
 def test_no_task_takes_more_than_eight_keys() -> None:
-    assert len(TASKS) == 23
+    assert len(TASKS) == 25
     assert [task.words for task in TASKS if len(task.keys.split()) > MOST_KEYS] == []
 
 

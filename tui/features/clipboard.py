@@ -5,6 +5,8 @@ Every format cleans what came from the wire: pasted into a shell it is text, and
 """
 
 from collections.abc import Callable, Iterable
+from pathlib import Path
+from shlex import quote
 from typing import ClassVar, Final, NamedTuple
 
 from textual.binding import Binding
@@ -33,6 +35,10 @@ class ClipboardFormat(NamedTuple):
     key: str
     words: str
     make: Callable[[ExchangeModel], str | None]
+
+
+WELL_KNOWN: Final = "9092"
+"""The port that Wireshark takes for Kafka's."""
 
 
 class ClipboardText(NamedTuple):
@@ -95,6 +101,20 @@ def _command(model: ExchangeModel) -> str | None:
     return show_command(capture.names, None, f"number == {model.number + 1}", map(str, capture.decode_as))
 
 
+def _wireshark(model: ExchangeModel) -> str | None:
+    """Return a shell command that opens the capture in Wireshark at the packet of the shown message. Several files are
+    one capture here and have no such number there."""
+    names, exchange = model.capture.names, model.exchange
+    if exchange is None or len(names) != 1 or not Path(names[0]).is_file():
+        return None
+    packet = exchange.row.response_packet if model.side == "response" else exchange.row.packet
+    if packet is None:
+        return None
+    port = exchange.row.server.rpartition(":")[2]
+    kafka = "" if port == WELL_KNOWN or not port.isdecimal() else f"-d tcp.port=={port},kafka "
+    return f"wireshark {kafka}-g {packet} -r {quote(names[0])}"
+
+
 def _row(model: ExchangeModel) -> str | None:
     if model.exchange is None:
         return None
@@ -135,6 +155,7 @@ CLIPBOARD_FORMATS: Final = (
     ClipboardFormat("t", "text of the field and all below it", _tree),
     ClipboardFormat("r", "row", _row),
     ClipboardFormat("c", "command that shows the same", _command),
+    ClipboardFormat("w", "command that opens the packet in Wireshark", _wireshark),
 )
 
 

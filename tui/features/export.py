@@ -1,14 +1,20 @@
 """Exports exchanges from the main screen to a file, in all export formats."""
 
+import asyncio
 import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import ClassVar, Final, NamedTuple
 
+import numpy as np
 from textual.binding import Binding
 
+from dissector.capture import CaptureError
+from dissector.capture_session import Capture
+from dissector.core.text import counted
 from dissector.export.command_line import format_rows
 from dissector.export.formats import SUFFIXES, ExportFormat, ExportRequest
+from dissector.index.exchange_table import RowKind
 from tui.command_line import LineCommand, file_completions
 from tui.feature import KEEP, ScreenFeature, work
 from tui.screens.core_screen import CoreScreen
@@ -16,6 +22,8 @@ from tui.screens.dialog import Choice, Menu, Prompt
 from tui.screens.write_dialog import Notify, WriteDialog
 
 FORMATS: Final = tuple(ExportFormat)
+LARGEST_REOPENED: Final = 1 << 26
+"""Bytes of a file whose rows are counted after it is written."""
 
 
 class _Contents(NamedTuple):
@@ -76,8 +84,7 @@ class ExportFeature(ScreenFeature[CoreScreen]):
         given = await self.app.push_screen_wait(Prompt(f"Write {_rows(wanted.rows)} to", name))
         if given is None or not given.strip():
             return
-        outcome = await self.app.push_screen_wait(self._writing(Path(given.strip()), wanted, form, contents))
-        self.notify(outcome or "stopped: nothing written", timeout=8)
+        await self._write(Path(given.strip()), wanted, form, contents)
 
     def commands(self) -> Iterator[LineCommand]:
         for name, words in (
@@ -100,8 +107,15 @@ class ExportFeature(ScreenFeature[CoreScreen]):
         rows = _RowSelection(self.screen.view.rows.tolist(), "")
         contents = await self._asked_contents(rows, form)
         if contents is not None:
-            outcome = await self.app.push_screen_wait(self._writing(path, rows, form, contents))
-            self.notify(outcome or "stopped: nothing written", timeout=8)
+            await self._write(path, rows, form, contents)
+
+    async def _write(self, path: Path, wanted: _RowSelection, form: ExportFormat, contents: _Contents) -> None:
+        """Write the file; tell what it is, and as how many rows it will open."""
+        dialog = self._writing(path, wanted, form, contents)
+        outcome = await self.app.push_screen_wait(dialog)
+        if outcome and dialog.is_written and form.entry.is_capture:
+            outcome += await asyncio.to_thread(_reopened, path, len(wanted.rows))
+        self.notify(outcome or "stopped: nothing written", timeout=8)
 
     async def _asked_rows(self) -> _RowSelection | None:
         """Ask for the rows. Marked ones come first: whoever marked rows wants these."""
@@ -151,6 +165,25 @@ class ExportFeature(ScreenFeature[CoreScreen]):
             return export_rows(capture, wanted.rows, request, report)
 
         return WriteDialog(path, pieces)
+
+
+def _reopened(path: Path, written: int) -> str:
+    """Say as how many rows a file opens, of which so many were written: there are gaps where other packets were, and
+    other rows that are in the same packets. Empty if it is too large to look."""
+    try:
+        if path.stat().st_size > LARGEST_REOPENED:
+            return ""
+        with Capture([str(path)]) as capture:
+            for _ in capture.read():
+                pass
+            kinds = capture.index.numbers(np.arange(len(capture))).kind
+    except (CaptureError, OSError) as error:
+        return f"; it can't be opened again: {error}"
+    gaps = int((kinds == RowKind.GAP).sum())
+    others = len(kinds) - gaps - written
+    words = [counted(gaps, "gap between them", "gaps between them")] if gaps else []
+    words += [f"{others:,} more in the same packets"] if others > 0 else []
+    return f"; it opens as {_rows(range(len(kinds)))}{': ' if words else ''}{', '.join(words)}"
 
 
 def _rows(rows: Sequence[int]) -> str:

@@ -38,6 +38,7 @@ ROOMY = 40
 class CoreScreen(CaptureScreen):
     """List, fields and bytes of one capture."""
 
+    AUTO_FOCUS: ClassVar[str | None] = "#list"  # and not the filter, whose keys would be the first footer
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("question_mark", "app.help", "Help", key_display="?", tooltip="Show the keys", id="main.help"),
         Binding("q", "app.quit", "Quit", tooltip="Quit kdissect", id="main.quit"),

@@ -38,6 +38,8 @@ class WriteDialog(Dialog[str | None]):
         self._path = path
         self._pieces = pieces
         self._message: str | None = None
+        self.is_written = False
+        """Whether the file is there, whole."""
 
     def compose(self) -> ComposeResult:
         words = Static("writing", id="progress", markup=False)
@@ -61,6 +63,7 @@ class WriteDialog(Dialog[str | None]):
                 if not whole:
                     self._path.unlink()
                     return
+                self.is_written = True
                 messages.insert(0, f"wrote {self._path}, {byte_size(file.tell())}")
         except CaptureError as error:
             messages = [f"not written: {error}"]

@@ -67,6 +67,7 @@ class FieldTree(Tree[Item], PlacedScrollBar, DraggableBorder):
 
     def __init__(self, *, id: str | None = None) -> None:
         super().__init__("", id=id)
+        self._bindings.key_to_bindings.pop("space", None)  # Enter opens a field; space is the screen's, in every pane
         self.show_root = False
         self.show_guides = False
         self.auto_expand = False

@@ -26,11 +26,6 @@ ROWS_PER_BATCH: Final = 1 << 14
 """Rows that are rendered together from columns of the index."""
 PARTS: Final = ("time_ns", "size", "header", "body", "rest", "fetch_session")
 """Keys of a side of the JSON object."""
-TABLE: Final = (
-    "number", "time_ns", "connection", "kind", "api", "api_version", "correlation_id", "request.size", "response.size",
-    "latency_ns", "client_id", "info",
-)  # fmt: skip
-"""The columns of ``--format csv``: those of the text format, with values for programs."""
 
 
 def parse(words: str) -> tuple[str, ...]:

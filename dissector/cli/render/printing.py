@@ -9,14 +9,14 @@ import numpy as np
 from dissector.capture_session import Capture
 from dissector.cli.errors import UsageError
 from dissector.cli.formats import Format
-from dissector.cli.render.fields import TABLE, are_indexed, exchange_lines, header_line, index_lines, parse
+from dissector.cli.render.fields import are_indexed, exchange_lines, header_line, index_lines, parse
 from dissector.cli.render.lines import head_line, row_line, text_lines
 from dissector.cli.render.trees import tree_lines
 from dissector.core.arrays import Int64
 from dissector.exchange.model import Exchange
 from dissector.exchange.row_fields import ROW_FIELDS
 from dissector.exchange.to_json import json_line
-from dissector.export.table_cells import TableForm, as_csv, as_csv_without_formulas, as_tabs
+from dissector.export.table_cells import TABLE, TableForm, as_csv, as_csv_without_formulas, as_tabs
 
 LINES_TOGETHER: Final = 4_096
 """Lines of a tree that are rendered together: those of a large frame would take as much memory as its tree."""
