@@ -29,7 +29,7 @@ UNKNOWN_TYPES = $(if $(wildcard $(VENV)/.tests),,--ignore-missing-imports --allo
 PIP_INSTALL := -m pip install --quiet --disable-pip-version-check
 
 .DEFAULT_GOAL := help
-.PHONY: help run test test-all long spark check lint bench fuzz mutants exhaustive sanitize lab clients clients-page proxied schemas vectors wheels constraints hooks clean
+.PHONY: help run test test-all long spark check lint bench fuzz mutants exhaustive sanitize lab clients clients-page proxied client-faults proxied-page schemas vectors wheels constraints hooks clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-zA-Z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -117,7 +117,15 @@ clients: $(VENV)/.tests ## record twelve clients and their earlier releases in p
 
 proxied: $(VENV)/.tests ## run those clients through the proxy and hold it to the brokers' logs (as root; needs what `make clients` needs)
 	@$(BIN)/python -m tools.lab.proxied
-	@$(BIN)/python -m tools.lab.proxied --brokers 3
+	@$(BIN)/python -m tools.lab.proxied --brokers 3 --way plain --way tls
+	@$(BIN)/python -m tools.lab.proxied.page
+
+client-faults: $(VENV)/.tests ## run them into faults that the proxy injects, and make docs/proxied-clients.md from the recordings (as root)
+	@$(BIN)/python -m tools.lab.proxied.faults
+	@$(BIN)/python -m tools.lab.proxied.page
+
+proxied-page: $(VENV)/.tests ## make docs/proxied-clients.md from what is kept of both
+	@$(BIN)/python -m tools.lab.proxied.page
 
 clients-page: $(VENV)/.tests ## make docs/clients.md, docs/clients.html and docs/upgrades.md from the recordings
 	@$(BIN)/python -m tools.lab.survey.page

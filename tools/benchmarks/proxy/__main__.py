@@ -16,11 +16,14 @@ from collections.abc import Callable
 from multiprocessing import Process
 from typing import Final
 
-from tools.benchmarks.proxy.between import KINDS, Between, Kind, nothing, ours, plain
+from tools.benchmarks.proxy.between import KINDS, Between, Kind, nothing, ours, plain, writing
 from tools.benchmarks.proxy.server import FETCH, FETCH_WITH_ENDPOINTS, serve
 from tools.benchmarks.proxy.works import BATCH, Measured, batches, large, many, measure, paced, unread
 
 CONNECTIONS: Final = 1_000
+RATE: Final = 5_000
+"""Exchanges a second at which latencies are measured."""
+WARM_SECONDS: Final = 2
 Run = Callable[[Between], Measured]
 Listening = tuple[str, int]
 
@@ -44,12 +47,13 @@ def compare(
 
 
 def delays(name: str, run: Run, server: Listening, rounds: int) -> None:
-    """Print the latencies of the round with the lowest p99, with nothing in between, a plain relay, and the proxy."""
+    """Print the latencies of the round with the lowest p99: nothing in between, a plain relay, one that writes, and the
+    proxy. Those of the first seconds are left out: a process that has just begun waits for its turn."""
     best: dict[str, list[float]] = {}
     for _ in range(rounds):
-        for kind in (nothing, plain, ours):
+        for kind in (nothing, plain, writing, ours):
             with kind(server) as between:
-                found = sorted(run(between).latencies)
+                found = sorted(run(between).latencies[WARM_SECONDS * RATE :])
             if between.name not in best or _part(found, 99) < _part(best[between.name], 99):
                 best[between.name] = found
     for which, found in best.items():
@@ -107,7 +111,8 @@ def main() -> None:
     }
     for name, (work, scale, unit) in works.items():
         compare(name, lambda between, work=work: measure(between, work), scale, unit, at, rounds, KINDS)
-    delays("small, 5,000/s", lambda between: measure(between, paced(exchanges // 4, 5_000)), at, rounds)
+    count = exchanges // 4 + WARM_SECONDS * RATE
+    delays(f"small, {RATE:,}/s", lambda between: measure(between, paced(count, RATE)), at, rounds)
     name = f"{CONNECTIONS:,} connections"
     each = max(1, exchanges // CONNECTIONS // 4)
     scale = CONNECTIONS * each / 1e6

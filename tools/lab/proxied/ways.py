@@ -11,7 +11,10 @@ from tools.lab.proxied.certificates import client_certificate
 from tools.lab.survey.clients import SurveyedClient
 from tools.lab.tools import BROKER_PEM
 
-_NO_OAUTHBEARER: Final = {"kafka-go": "has no OAUTHBEARER"}
+_REFUSALS: Final = {
+    ("kafka-go", "OAUTHBEARER"): "has no OAUTHBEARER",
+    ("librdkafka-2.3", "SCRAM-SHA-256"): "brokers of this release refuse its login, without the proxy, too",
+}
 _TOKEN_SECONDS: Final = 7_200
 
 
@@ -53,7 +56,7 @@ class Way(NamedTuple):
 
     def refusal(self, client: SurveyedClient) -> str:
         """Why a client can't go this way; empty if it can."""
-        return _NO_OAUTHBEARER.get(client.name, "") if self.mechanism == "OAUTHBEARER" else ""
+        return _REFUSALS.get((client.name, self.mechanism), "")
 
 
 WAYS: Final = {

@@ -179,6 +179,7 @@ public final class Survey {
                     seen += consumer.poll(Duration.ofMillis(100)).count();
                 } catch (org.apache.kafka.common.KafkaException error) {
                     System.err.println("thrown: " + error);
+                    Thread.sleep(1000);
                 }
             }
             try {

@@ -132,6 +132,7 @@ async def faulted() -> None:
                 seen += sum(map(len, (await member.getmany(timeout_ms=100)).values()))
             except KafkaError as error:
                 told("thrown", error)
+                await asyncio.sleep(1)
         try:
             await member.commit()
         except KafkaError as error:

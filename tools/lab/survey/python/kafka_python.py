@@ -146,6 +146,7 @@ def faulted() -> None:
             seen += sum(map(len, member.poll(100).values()))
         except KafkaError as error:
             told("thrown", error)
+            time.sleep(1)
     try:
         member.commit()
     except KafkaError as error:
