@@ -104,3 +104,8 @@ def __getattr__(name: str) -> object:
         if name in names:
             return getattr(import_module(f"dissector.{home}"), _OWN_NAMES.get(name, name))
     raise AttributeError(f"module 'dissector' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    """Return the names that there are, loaded or not: Python suggests the nearest for one that there is not."""
+    return sorted({*globals(), *__all__})

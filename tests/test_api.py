@@ -37,7 +37,7 @@ def test_opening_no_file_is_a_distinct_error() -> None:
 
 
 def test_a_comparison_of_files_that_are_not_open_says_how_to_open_them() -> None:
-    with pytest.raises(TypeError, match=r"str is no capture: open it with dissector\.open"):
+    with pytest.raises(TypeError, match=r"str is not a capture: open it with dissector\.open"):
         dissector.diff("a.pcapng", "b.pcapng")
 
 

@@ -10,6 +10,7 @@ from tests.cases import cases
 from tests.conftest import PCAPS
 
 JAVA = PCAPS / "java.pcapng"
+ACKS, TYPO = "acks", "lateny"  # a checker of types would find them
 FRAME = dissector.encode_response("Heartbeat", 0, {"error_code": 27}, correlation_id=7)
 
 
@@ -24,6 +25,37 @@ FRAME = dissector.encode_response("Heartbeat", 0, {"error_code": 27}, correlatio
             TypeError,
             "rows are named by place, from 0; exchanges() takes a filter",
         ),
+        (lambda: dissector.open(JAVA)[1.5], TypeError, "capture[1.5]: rows are named by place, from 0"),
+        (lambda: dissector.Capture(JAVA), TypeError, "a capture is opened with dissector.open, not with Capture"),
+        (lambda: dissector.open([JAVA]), TypeError, "open() takes several files as several arguments: open(*paths)"),
+        (lambda: dissector.open(JAVA, keylog=5), TypeError, "open(keylog=5): a path is text, or a Path"),
+        (lambda: dissector.open(JAVA, keylog=[5]), TypeError, "open(keylog=[5]): a path is text, or a Path"),
+        (lambda: dissector.open(JAVA, schemas=5), TypeError, "open(schemas=5): a path is text, or a Path"),
+        (lambda: dissector.open(JAVA).stats(by=5), TypeError, "a field is named by text, such as 'api', not 5"),
+        (lambda: dissector.open(JAVA).stats(by="toppic"), ValueError, "unknown field 'toppic'; did you mean topic"),
+        (lambda: dissector.open(JAVA).to_arrow("recrods"), ValueError, "is not a table; did you mean records"),
+        (lambda: dissector.open(JAVA).to_arrow(5), ValueError, "5 is not a table: there are exchanges, records"),
+        (lambda: dissector.open(JAVA).check(ignore=5), TypeError, "check(ignore=5): give codes of rules, such as"),
+        (lambda: dissector.open(JAVA).check(ignore=["throttle"]), ValueError, "a rule; did you mean throttle-time"),
+        (lambda: getattr(dissector.open(JAVA)[0], ACKS), AttributeError, "the value of a field is exchange['acks']"),
+        (lambda: getattr(dissector.open(JAVA)[0], TYPO), AttributeError, "'Exchange' object has no attribute 'lateny'"),
+        (lambda: dissector.open(JAVA)[0].request["acks"], TypeError, "in body and header: message.body['acks']"),
+        (lambda: dissector.decode_request(5), TypeError, "a frame is bytes, not int"),
+        (
+            lambda: dissector.encode_request("MetadataRequest", 12, {}),
+            dissector.EncodeError,
+            "api: no API is called 'MetadataRequest'; did you mean Metadata or UpdateMetadata",
+        ),
+        (
+            lambda: dissector.encode_request("Metadata", 12, {"topics": [{"nme": "orders"}]}),
+            dissector.EncodeError,
+            "body.topics[0].nme: there is no such field in this version of MetadataRequestTopic; did you mean name",
+        ),
+        (lambda: dissector.live(filter=5), TypeError, "a filter is text, such as 'api == Produce', not 5"),
+        (lambda: dissector.live(keylog=5), TypeError, "live(keylog=5): a path is text, or a Path"),
+        (lambda: dissector.proxy(5), TypeError, "proxy(5): a broker is text, such as 'localhost:9092'"),
+        (lambda: dissector.proxy(["b", 5]), TypeError, "proxy(['b', 5]): a broker is text"),
+        (lambda: dissector.serve(5), TypeError, "serve(5): give a path, some, or pairs of frames"),
         (lambda: dissector.open(JAVA)[0][0], TypeError, "a field is named by text, such as 'latency', not 0"),
         (lambda: dissector.open(JAVA).exchanges(5), TypeError, "a filter is text, such as 'api == Produce', not 5"),
         (
@@ -36,7 +68,7 @@ FRAME = dissector.encode_response("Heartbeat", 0, {"error_code": 27}, correlatio
             ValueError,
             "open(ports=9092.5): a port is a number",
         ),
-        (lambda: dissector.open(JAVA).held_to(JAVA), ValueError, "java.pcapng is no baseline: it is not text"),
+        (lambda: dissector.open(JAVA).held_to(JAVA), ValueError, "java.pcapng is not a baseline: it is not text"),
         (lambda: dissector.live(port="9092"), ValueError, "live(port='9092'): a port is a number from 1 to 65535"),
         (lambda: dissector.live(port=65_536), ValueError, "live(port=65536): a port is a number from 1 to 65535"),
         (lambda: dissector.decode_request(FRAME.hex()), TypeError, "a frame is bytes, not text: bytes.fromhex()"),
@@ -59,6 +91,38 @@ def test_a_mistake_gets_words_that_say_what_to_do(
         mistake()
     assert words in str(caught.value)
     assert not str(caught.value).endswith("only the header can be read")
+
+
+def test_names_that_are_not_loaded_are_listed_too_so_that_python_suggests_them() -> None:
+    assert {*dissector.__all__} <= {*dir(dissector)}
+    with pytest.raises(AttributeError, match="no attribute 'opne'") as caught:
+        dissector.opne(JAVA)
+    assert (caught.value.name, caught.value.obj) == ("opne", dissector)
+
+
+@cases(
+    "ask",
+    [
+        dissector.Capture.exchanges,
+        dissector.Capture.records,
+        dissector.Capture.stats,
+        dissector.Capture.connections,
+        dissector.Capture.check,
+        dissector.Capture.findings,
+        dissector.Capture.to_arrow,
+        len,
+        lambda capture: capture[0],
+    ],
+)
+def test_a_closed_capture_says_so_at_once(ask: Callable[[dissector.Capture], object]) -> None:
+    with dissector.open(JAVA) as capture:
+        begun = capture.exchanges()
+        first = next(begun)
+    for late in (lambda: ask(capture), lambda: next(begun)):
+        with pytest.raises(ValueError, match=r"^the capture is closed: ask before its with statement ends$"):
+            late()
+    assert first.request is not None
+    assert first.request.body, "what was looked at before stays readable"
 
 
 def test_the_smallest_frame_is_decoded() -> None:

@@ -129,7 +129,7 @@ def test_several_sources_are_one_capture_in_the_order_of_time() -> None:
 @pytest.mark.parametrize(
     ("source", "error", "words"),
     [
-        (7, TypeError, "int is no capture"),
+        (7, TypeError, "int is not a capture"),
         ([7], dissector.CaptureError, "int is not a packet"),
         ([("now", b"")], dissector.CaptureError, "'now' is not a time in seconds"),
         ([(1.0, "text")], dissector.CaptureError, "tuple is not a packet"),

@@ -9,6 +9,7 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import Final, NamedTuple
 
+from dissector.core.suggestions import alternatives
 from dissector.core.text import clean
 from tui.widgets.filter_bar import Offer
 
@@ -101,7 +102,7 @@ def run_line(commands: Sequence[LineCommand], text: str, go_to: Callable[[str], 
     command = _command(commands, name) or (beginning[0] if len(beginning) == 1 else None)
     if command is None:
         near = [each.name for each in beginning] or get_close_matches(name, [each.name for each in commands])
-        words = f"; did you mean {', '.join(near[:5])}" if near else ""
+        words = f"; did you mean {alternatives(near[:5])}" if near else ""
         raise CommandError(clean(f"unknown command {name!r}{words}"))
     argument = argument.strip()
     if argument and not command.argument:

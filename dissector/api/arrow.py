@@ -11,6 +11,7 @@ import pyarrow as pa
 
 from dissector.capture_session import Capture
 from dissector.core.arrays import Int64
+from dissector.core.suggestions import did_you_mean
 from dissector.pipeline.origins import FileOrigins, Origin, Origins, Sources
 from dissector.pipeline.partition_rows import RowBuilder, WriteOptions
 from dissector.tables.row_batches import RowBatches
@@ -29,7 +30,8 @@ def arrow_table(capture: Capture, name: str, chosen: Sequence[range | Int64] | N
     """Return a table of a capture that was read and examined, of chosen rows or of all. Raises `ValueError` for a table
     that there is not."""
     if name not in TABLES:
-        raise ValueError(f"{name!r} is no table: there are {', '.join(TABLES)}")
+        hint = did_you_mean(name, TABLES) if isinstance(name, str) else ""
+        raise ValueError(f"{name!r} is not a table" + (hint or f": there are {', '.join(TABLES)}"))
     every = np.arange(len(capture))
     rows = every if chosen is None else np.concatenate([every[:0], *(np.asarray(each) for each in chosen)])
     found: list[pa.Table] = []

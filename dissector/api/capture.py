@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Self, overload
 
 import numpy as np
 
+from dissector.api.arguments import checked_filter
 from dissector.api.exchange import Exchange, Packet
 from dissector.capture.process_notes import Process
 from dissector.capture_session import Capture as Session
@@ -73,6 +74,8 @@ class Capture:
     """
 
     def __init__(self, session: Session) -> None:
+        if not isinstance(session, Session):
+            raise TypeError("a capture is opened with dissector.open, not with Capture")
         RUN.begin()
         self._session = session
         self._is_examined = False
@@ -113,7 +116,7 @@ class Capture:
         'DeleteTopics'
         """
         __tracebackhide__ = True
-        if isinstance(which, str):
+        if not isinstance(which, slice) and not hasattr(which, "__index__"):
             raise TypeError(f"capture[{which!r}]: rows are named by place, from 0; exchanges() takes a filter")
         try:
             rows = range(len(self))[which]
@@ -124,10 +127,12 @@ class Capture:
         return [Exchange(each, self._packets) for each in self._session.at(rows)]
 
     def exchanges(self, filter: str | None = None) -> Iterator[Exchange]:
-        """Return all exchanges in order, or those that match a filter. Raises `FilterError` at once."""
+        """Return all exchanges in order, or those that match a filter. Raises `FilterError` at once, and
+        `ValueError` if the capture is closed."""
         __tracebackhide__ = True
         parsed = self._parsed(filter)
-        return (Exchange(each, self._packets) for rows in self._rows(parsed) for each in self._session.at(rows))
+        self._check_open()
+        return self._exchanges(parsed)
 
     def records(self, filter: str | None = None) -> "Iterator[Record]":
         """Return the records that the exchanges carry, or those that match a filter: every record must satisfy all
@@ -273,12 +278,16 @@ class Capture:
     def _read(self) -> Session:
         """Return the capture, read to its end."""
         __tracebackhide__ = True
-        if self._is_closed:
-            raise ValueError("the capture is closed")
+        self._check_open()
         if not self._session.is_read:
             for _ in self._session.read():
                 pass
         return self._session
+
+    def _check_open(self) -> None:
+        __tracebackhide__ = True
+        if self._is_closed:
+            raise ValueError("the capture is closed: ask before its with statement ends")
 
     def _examine(self) -> None:
         self._read()
@@ -286,6 +295,14 @@ class Capture:
             for _ in self._session.findings.examine():
                 pass
             self._is_examined = True
+
+    def _exchanges(self, parsed: "Filter | None") -> Iterator[Exchange]:
+        __tracebackhide__ = True
+        for rows in self._rows(parsed):
+            found = iter(self._session.at(rows))
+            while (each := next(found, None)) is not None:
+                yield Exchange(each, self._packets)
+                self._check_open()
 
     def _rows(self, parsed: "Filter | None") -> "Iterator[range | Int64]":
         """Yield the rows that match a filter, or all."""
@@ -318,8 +335,7 @@ class Capture:
         if filter is None:
             return None
         __tracebackhide__ = True  # pytest shows the line that has the filter, and no frame of ours
-        if not isinstance(filter, str):
-            raise TypeError(f"a filter is text, such as 'api == Produce', not {filter!r}")
+        checked_filter(filter)
         from dissector.filter import FilterError, parse
 
         try:

@@ -65,6 +65,6 @@ def _side(capture: "Capture") -> DiffSide:
     from dissector.api.capture import Capture
 
     if not isinstance(capture, Capture):
-        raise TypeError(f"{type(capture).__name__} is no capture: open it with dissector.open")
+        raise TypeError(f"{type(capture).__name__} is not a capture: open it with dissector.open")
     session = capture._read()
     return DiffSide(session, PurePath(session.names[0]).stem)

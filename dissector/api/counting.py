@@ -1,7 +1,6 @@
 """Counts of exchanges by what they have in common."""
 
 from collections.abc import Callable
-from difflib import get_close_matches
 from typing import Any
 
 from dissector.analysis.stats.breakdowns import BREAKDOWNS, group_object
@@ -9,11 +8,14 @@ from dissector.analysis.stats.row_field_counts import RowFieldPass, groups
 from dissector.analysis.stats.statistics_pass import StatisticsPass
 from dissector.capture_session import Capture
 from dissector.core.arrays import Int64
+from dissector.core.suggestions import did_you_mean
 from dissector.exchange.row_fields import ROW_FIELDS
 
 
 def counted_by(capture: Capture, by: str, rows: Int64 | None, examine: Callable[[], None]) -> list[dict[str, Any]]:
     """Return the groups of some rows, or of all. Raises `ValueError` for an unknown name."""
+    if not isinstance(by, str):
+        raise TypeError(f"a field is named by text, such as 'api', not {by!r}")
     field = ROW_FIELDS.get(by)
     known = next((each for each in (by, *(field.names if field is not None else ())) if each in BREAKDOWNS), None)
     if known is not None:
@@ -23,8 +25,7 @@ def counted_by(capture: Capture, by: str, rows: Int64 | None, examine: Callable[
         return [group_object(known, group) for group in BREAKDOWNS[known](counting.statistics)]
     if field is None:
         names = dict.fromkeys((*BREAKDOWNS, *ROW_FIELDS))
-        near = get_close_matches(by, names, 1)
-        raise ValueError(f"unknown field {by!r}: " + (f"did you mean {near[0]}" if near else ", ".join(names)))
+        raise ValueError(f"unknown field {by!r}" + (did_you_mean(by, names) or f": there are {', '.join(names)}"))
     if field.reads_findings:
         examine()
     by_field = RowFieldPass(capture, field, rows)

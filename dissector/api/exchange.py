@@ -6,6 +6,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from dissector.core.finding import Finding
+from dissector.core.suggestions import alternatives
 from dissector.core.text import duration
 from dissector.exchange.model import Exchange as Model
 from dissector.exchange.model import ExchangeMessage
@@ -182,6 +183,16 @@ class Exchange:
         __tracebackhide__ = True
         return self.get(name, _ABSENT) is not _ABSENT
 
+    if not TYPE_CHECKING:  # so that a checker of types knows which attributes there are
+
+        def __getattr__(self, name: str) -> object:
+            __tracebackhide__ = True
+            raise AttributeError(
+                f"an Exchange has no attribute {name!r}; the value of a field is exchange[{name!r}]"
+                if not name.startswith("_") and _is_field(name)
+                else f"'Exchange' object has no attribute {name!r}"
+            )
+
     def _value(self, place: "FieldPlace") -> Any:
         """Return the value at a place, a list if arrays lead there; `_ABSENT` if there is none."""
         from dissector.exchange.field_paths import found
@@ -207,6 +218,14 @@ class Exchange:
         return exchange_html(self)
 
 
+def _is_field(name: str) -> bool:
+    """Whether filters know the name."""
+    try:
+        return _row_field(name) is not None or bool(_places(name))
+    except KeyError:
+        return False
+
+
 def _is_in_array(value: object, path: tuple[str, ...]) -> bool:
     """Whether an array is on the way to a field."""
     for name in path:
@@ -230,5 +249,5 @@ def _places(name: str) -> "tuple[FieldPlace, ...]":
     found = lookup(name)
     if not found:
         near = near_names(name)
-        raise KeyError(f"{name}: no such field" + (f"; did you mean {', '.join(near)}?" if near else ""))
+        raise KeyError(f"{name}: no such field" + (f"; did you mean {alternatives(near)}" if near else ""))
     return found

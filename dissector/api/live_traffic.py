@@ -7,9 +7,9 @@ from pathlib import Path
 from types import TracebackType
 from typing import Final, Self
 
+from dissector.api.arguments import checked_filter, checked_paths, checked_ports
 from dissector.api.exchange import Exchange, Packet
 from dissector.api.faults import Fault
-from dissector.api.ports import checked_ports
 from dissector.capture.live import LOOPBACK, CaptureSettings, Recording, RecordingSettings, recording_source
 from dissector.capture_session import Capture as Session
 from dissector.capture_session.process_watch import ProcessWatch
@@ -143,12 +143,10 @@ def live(
     ...         print(exchange.client_id, exchange["topic"])
     """
     ports = checked_ports(port, "live(port")
-    key_logs = [keylog] if isinstance(keylog, str | PathLike) else keylog
-    parsed = None if filter is None else parse(filter)
+    key_logs = checked_paths(keylog, "live(keylog")
+    parsed = None if filter is None else parse(checked_filter(filter))
     settings = CaptureSettings(interface, ports, expression, promiscuous=False, path=fspath(path))
-    made = Live(
-        settings, parsed, key_logs=[fspath(each) for each in key_logs], show_secrets=show_secrets, processes=processes
-    )
+    made = Live(settings, parsed, key_logs=key_logs, show_secrets=show_secrets, processes=processes)
     if seconds is not None:
         made._recording.stop_after(seconds)
     return made
@@ -190,7 +188,7 @@ def proxy(
         brokers, listen=listen, advertise=advertise, tls=tls, ca=ca, cert=cert, key=key, server_name=server_name,
         insecure=insecure, listen_tls=listen_tls, listen_cert=listen_cert, listen_key=listen_key, path=path,
     )  # fmt: skip
-    parsed = None if filter is None else parse(filter)
+    parsed = None if filter is None else parse(checked_filter(filter))
     made = Live(settings, parsed, key_logs=[], show_secrets=show_secrets, processes=False)
     if seconds is not None:
         made._recording.stop_after(seconds)
@@ -214,10 +212,13 @@ def proxy_settings(
     path: str | PathLike[str],
 ) -> ProxySettings:
     """Return the settings of `proxy`. Raises `AddressError`, a `ValueError`."""
+    addresses = (brokers,) if isinstance(brokers, str) else tuple(brokers) if isinstance(brokers, Iterable) else ()
+    if not all(isinstance(each, str) for each in addresses) or not isinstance(brokers, Iterable):
+        raise TypeError(f"proxy({brokers!r}): a broker is text, such as 'localhost:9092'")
     to_brokers = UpstreamTls(_whole(ca), _whole(cert), _whole(key), server_name, insecure)
     to_clients = ListenTls(_whole(listen_cert), _whole(listen_key))
     return ProxySettings.of(
-        (brokers,) if isinstance(brokers, str) else brokers, str(listen), advertise,
+        addresses, str(listen), advertise,
         tls=to_brokers if tls or to_brokers != UpstreamTls() else None,
         listen_tls=to_clients if listen_tls or to_clients != ListenTls() else None,
         path=fspath(path), is_controlled=True,

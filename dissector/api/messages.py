@@ -118,6 +118,8 @@ def encode(line: Mapping[str, object]) -> tuple[bytes | None, bytes | None]:
 def _check_size(data: bytes, least: int) -> None:
     if isinstance(data, str):
         raise TypeError("a frame is bytes, not text: bytes.fromhex() makes some of hex digits")
+    if not isinstance(data, bytes | bytearray | memoryview):
+        raise TypeError(f"a frame is bytes, not {type(data).__name__}")
     if len(data) < least:
         raise ValueError(f"{counted(len(data), 'byte')}: a frame has {least} or more, and begins with a 4-byte size")
 

@@ -7,8 +7,8 @@ from io import UnsupportedOperation
 from os import PathLike, fspath
 from typing import IO, Any, Final
 
+from dissector.api.arguments import checked_paths, checked_ports
 from dissector.api.capture import Capture
-from dissector.api.ports import checked_ports
 from dissector.capture import CaptureError
 from dissector.capture.files import OpenFile
 from dissector.capture.packet_objects import PacketObjects
@@ -54,12 +54,12 @@ def open(  # noqa: A001  # like `gzip.open`
     """
     if not sources:
         raise TypeError("open() needs a source: a path, a binary file, bytes, or packets")
-    key_logs = [keylog] if isinstance(keylog, str | PathLike) else keylog
+    key_logs = checked_paths(keylog, "open(keylog")
     found = [_source(each, link_type) for each in sources]
-    opener = PLAIN_OPENER if schemas is None else _opener(fspath(schemas))
+    opener = PLAIN_OPENER if schemas is None else _opener(*checked_paths(schemas, "open(schemas"))
     return Capture(Session(
         found, ports=frozenset(checked_ports(ports, "open(ports")), decode_as=_choices(decode_as),
-        key_logs=[fspath(each) for each in key_logs], show_secrets=show_secrets, resolves=resolve, opener=opener,
+        key_logs=key_logs, show_secrets=show_secrets, resolves=resolve, opener=opener,
     ))  # fmt: skip
 
 
@@ -89,9 +89,11 @@ def _source(given: Openable, link_type: int | None) -> Source:
         return OpenFile("bytes", _copied([bytes(given)]))
     if hasattr(given, "read"):
         return _open_file(given)
+    if isinstance(given, list | tuple) and any(isinstance(each, str | PathLike) for each in given):
+        raise TypeError("open() takes several files as several arguments: open(*paths)")
     if isinstance(given, Iterable):
         return PacketObjects(given, link_type)
-    raise TypeError(f"{type(given).__name__} is no capture: give a path, a binary file, bytes, or packets")
+    raise TypeError(f"{type(given).__name__} is not a capture: give a path, a binary file, bytes, or packets")
 
 
 def _open_file(file: Any) -> OpenFile:

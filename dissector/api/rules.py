@@ -6,7 +6,7 @@ from pathlib import Path, PurePath
 from typing import TYPE_CHECKING
 
 from dissector.analysis.baseline import choices, hold, observe, read_baseline, write_baseline
-from dissector.analysis.conformance import RULES, CheckResult
+from dissector.analysis.conformance import RULES, CheckResult, a_rule
 from dissector.analysis.conformance import check as check_captures
 from dissector.analysis.diff import DiffSide
 from dissector.analysis.diff.side_profile import SideProfile
@@ -37,7 +37,7 @@ def held_to(
     try:
         text = Path(path).read_text("utf-8")
     except UnicodeDecodeError:
-        raise ValueError(f"{fspath(path)} is no baseline: it is not text") from None
+        raise ValueError(f"{fspath(path)} is not a baseline: it is not text") from None
     baseline, lines = read_baseline(text)
     return hold(_profile(session), baseline, lines, file=fspath(path), fail_on=chosen[0], ignored=chosen[1])
 
@@ -48,8 +48,10 @@ def _profile(session: "Session") -> SideProfile:
 
 def check(session: "Session", ignore: Iterable[str]) -> CheckResult:
     """Hold a capture that has been read to all rules but those to ignore. Raises `ValueError` for an unknown code."""
+    if not isinstance(ignore, Iterable):
+        raise TypeError(f"check(ignore={ignore!r}): give codes of rules, such as ['throttle-time']")
     ignored = {ignore} if isinstance(ignore, str) else set(ignore)
     for code in sorted(ignored - {rule.code for rule in RULES}):
-        raise ValueError(f"{code!r} is no rule: kdissect check --rules lists them")
+        raise ValueError(f"{code!r} is not {a_rule(code)}")
     rules = [rule for rule in RULES if rule.code not in ignored]
     return check_captures([(", ".join(session.names), session)], rules)

@@ -27,6 +27,6 @@ def table_views(tables: str, engine: str = "duckdb", *, by_log: bool = False) ->
     from dissector.tables.views import statements
 
     if engine not in [*ViewEngine]:
-        raise ValueError(f"{engine!r} is no engine: there are {', '.join(ViewEngine)}")
+        raise ValueError(f"{engine!r} is not an engine: there are {', '.join(ViewEngine)}")
     place = normal_uri(tables) if by_log else None
     return list(statements(seen_tables(tables), ViewEngine(engine), by_log=place))

@@ -25,6 +25,14 @@ class CaptureError(Exception):
     """
 
 
+class MissingFileError(CaptureError):
+    """A file that is not there."""
+
+    def __init__(self, path: str) -> None:
+        super().__init__(f"{path or repr(path)}: no such file or directory")
+        self.path = path
+
+
 class NoRoomError(CaptureError):
     """The file may be good, but this machine has no room for its contents."""
 

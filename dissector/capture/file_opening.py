@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import IO, Final
 
 from dissector.capture.compression import MAGIC_SIZE, recognize_codec
-from dissector.capture.errors import CaptureError, NoRoomError, url_advice
+from dissector.capture.errors import CaptureError, MissingFileError, NoRoomError, url_advice
 from dissector.capture.files import FileTaker, GrowingFile, OpenFile, Reader
 from dissector.capture.packet_objects import PacketObjectReader, PacketObjects
 from dissector.capture.partition import CapturePartition, PartitionReader
@@ -79,7 +79,10 @@ def open_capture(
     try:
         opened = _stdin() if path == STDIN else _open_file(path)
     except OSError as error:
-        raise CaptureError(f"{name}: {url_advice(path) or os_reason(error)}") from None
+        advice = url_advice(path)
+        if isinstance(error, FileNotFoundError) and not advice:
+            raise MissingFileError(path) from None
+        raise CaptureError(f"{name}: {advice or os_reason(error)}") from None
     except ValueError:
         raise CaptureError(f"{path!r}: not a file name") from None
     return _reader(name, opened, file, store, limits, taker, response_to=response_to)

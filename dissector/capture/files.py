@@ -27,6 +27,13 @@ _ARCHIVES: Final = {
     "a zip": (0, b"PK\3\4"), "a tar": (257, b"ustar"), "a 7z": (0, b"7z\xbc\xaf"), "a rar": (0, b"Rar!"),
 }  # fmt: skip
 """Where an archive, which may have captures in it, has which bytes."""
+_OTHERS: Final = {
+    "a PNG image": b"\x89PNG", "a JPEG image": b"\xff\xd8\xff", "a GIF image": b"GIF8", "a PDF document": b"%PDF",
+    "a program": b"\x7fELF", "a Java class": b"\xca\xfe\xba\xbe", "a database of SQLite": b"SQLite format 3",
+    "one file of tables, which are opened by their folder": b"PAR1", "a web page": b"<!DOCTYPE",
+}  # fmt: skip
+"""How other files begin that are opened by mistake."""
+_MOST_MAGIC: Final = 16
 _NONE: Final = np.zeros(0, np.int64)
 NO_PACKETS_YET: Final = PacketBatch(
     np.zeros(0, np.uint8), 0, _NONE, _NONE, _NONE, _NONE, _NONE, _NONE.astype(np.uint16)
@@ -261,14 +268,23 @@ class Reader:
             raise self._no_capture(data)
 
     def _no_capture(self, data: UInt8) -> CaptureError:
+        from dissector.capture.text_capture import is_text
         from dissector.pasted.recognizers import FORMS
 
         for archive, (at, magic) in _ARCHIVES.items():
             if data[at : at + len(magic)].tobytes() == magic:
                 return CaptureError(f"{self.name}: {archive} archive: unpack it, and open the captures in it")
-        words = f"{self.name}: not a capture: it begins with {data[:4].tobytes().hex(' ')}, which is neither pcap nor"
-        words += " pcapng, nor one of"
-        return CaptureError(f"{words} Kafka's own files, nor text with bytes of Kafka messages or packets ({FORMS})")
+        head = data[:_MOST_MAGIC].tobytes()
+        for other, magic in _OTHERS.items():
+            if head.startswith(magic):
+                return CaptureError(f"{self.name}: {other}, not a capture")
+        if is_text(data):
+            return CaptureError(
+                f"{self.name}: not a capture: neither pcap nor pcapng, but text without the bytes of a Kafka message "
+                f"or a packet in a form that is known ({FORMS})"
+            )
+        words = f"it begins with {head[:4].hex(' ')}, which is neither pcap nor pcapng, nor one of Kafka's own files"
+        return CaptureError(f"{self.name}: not a capture: {words}")
 
     def close(self) -> None:
         """Close the file. Its mapping is released with the last batch that points into it."""

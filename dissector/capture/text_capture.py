@@ -58,6 +58,11 @@ def begins_text(data: UInt8 | bytes, response_to: tuple[int, int] | None) -> boo
     return read_bytes(head[: head.rfind(b"\n") + 1] or head, response_to) is not None
 
 
+def is_text(data: UInt8) -> bool:
+    """Return whether a file begins as a text does, in some encoding."""
+    return encoding_of(data[:_HEAD].tobytes()) is not None
+
+
 def check_size(name: str, data: UInt8, limits: Limits) -> None:
     """Raise `CaptureError` if a text is larger than it may be."""
     is_marked = is_transcript(data[:_HEAD].tobytes())

@@ -23,6 +23,7 @@ from dissector.cli.formats import RuleFormat
 from dissector.cli.options import CaptureOptions, parse_filter
 from dissector.cli.render.outcomes import write_outcomes
 from dissector.cli.show import read_rows
+from dissector.core.output_files import write_reason
 from dissector.core.process_memory import infrequent_collection
 from dissector.core.text import counted, os_reason
 
@@ -103,6 +104,6 @@ def _save(profile: SideProfile, path: str) -> int:
     try:
         Path(path).write_text(text, "utf-8")
     except OSError as error:
-        return print_error(f"can't write {path}: {os_reason(error)}")
+        return print_error(f"can't write {path}: {write_reason(path, error)}")
     print(f"Wrote {path}: {counted(count_checks(observed), 'check')} for {observed.software}", file=sys.stderr)
     return 0

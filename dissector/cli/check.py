@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from typing import Final
 
-from dissector.analysis.conformance import RULES, Breach, CheckResult, ProtocolRule, check
+from dissector.analysis.conformance import RULES, Breach, CheckResult, ProtocolRule, a_rule, check
 from dissector.analysis.conformance.report import check_report, place
 from dissector.analysis.outcomes import RuleOutcome, RuleStatus
 from dissector.analysis.rendering import HeadingBlock, ListBlock, TableBlock
@@ -58,7 +58,7 @@ def _without(ignored: str | None) -> list[ProtocolRule]:
     """Return the rules that are not ignored. Raises `UsageError`."""
     words = {word.strip() for word in (ignored or "").split(",") if word.strip()}
     for word in sorted(words - {each.code for each in RULES}):
-        raise UsageError(f"--ignore: {word!r} is no rule: kdissect check --rules lists them")
+        raise UsageError(f"--ignore: {word!r} is not {a_rule(word)}")
     return [each for each in RULES if each.code not in words]
 
 

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import fields, is_dataclass
 from functools import wraps
 from inspect import Parameter
-from typing import Annotated, Any, Final, NoReturn, TypeVar, get_args
+from typing import Annotated, Any, Final, NoReturn, TypeVar, cast, get_args
 
 import typer
 from typer.core import TyperCommand
@@ -21,13 +21,13 @@ Files = Annotated[
     list[str],
     typer.Argument(
         metavar="FILE…",
-        help="Captures, texts with bytes in any form, Kafka log segments, or a folder of tables; - is standard input.",
+        help="Captures, text with bytes in any form, Kafka log segments, or a folder of tables; - is standard input.",
     ),
 ]
 CaptureFiles = Annotated[
     list[str],
     typer.Argument(
-        metavar="FILE…", help="Captures, texts with bytes in any form, or Kafka log segments; - is standard input."
+        metavar="FILE…", help="Captures, text with bytes in any form, or Kafka log segments; - is standard input."
     ),
 ]
 """Where tables can't stand for captures."""
@@ -53,13 +53,15 @@ CommandWords = Annotated[
     list[str] | None,
     typer.Argument(
         metavar="[-- COMMAND…]",
-        help="A command that is run while the capture lasts, and whose exit code becomes that of kdissect.",
+        help="A command to run during the capture. Its exit code becomes that of kdissect.",
     ),
 ]
 """What stands behind ``--``: the parameter `COMMAND` of a function, which is its last argument."""
 COMMAND: Final = "words"
 _COMMAND_FOLLOWS: Final = "--"
 Limit = Annotated[int | None, typer.Option(metavar="N", min=1, help="Stop after this many rows.")]
+# Errors are those of click, or of the copy of it that newer releases of Typer have.
+USAGE_ERROR: Final = cast(type[Exception], typer.BadParameter.__mro__[1])
 _MAY_LACK: Final = re.compile(r"\[[A-Z]+\]")
 Function = TypeVar("Function", bound=Callable[..., int])
 
@@ -81,7 +83,11 @@ class _Command(TyperCommand):
             args, words = args[:at], args[at + 1 :]
             if not words and not ctx.resilient_parsing:
                 ctx.fail(f"{_COMMAND_FOLLOWS} without a command behind it")
-        rest = super().parse_args(ctx, self._completed(args))
+        try:
+            rest = super().parse_args(ctx, self._completed(args))
+        except USAGE_ERROR as error:
+            vars(error)["ctx"] = vars(error)["ctx"] or ctx  # it doesn't say whose option lacks a value
+            raise
         if words:
             ctx.params[COMMAND] = words
         return rest
@@ -143,20 +149,24 @@ def _expanded(function: Callable[..., int]) -> Callable[..., NoReturn]:
 
     @wraps(function)
     def run(**values: Any) -> NoReturn:
+        given = dict(values)
+
         def call() -> int:
             for name, (bundle, names) in bundles.items():
                 values[name] = bundle(**{each: values.pop(each) for each in names})
             return function(**values)
 
-        run_command(call)
+        run_command(call, given)
 
     vars(run)["__signature__"] = inspect.Signature(parameters)
     return run
 
 
-def run_command(run: Callable[[], int]) -> NoReturn:
-    """Run a command and exit: 0 done, 1 a negative answer, 2 bad usage or bad input."""
+def run_command(run: Callable[[], int], values: Mapping[str, Any]) -> NoReturn:
+    """Run a command and exit: 0 done, 1 a negative answer, 2 bad usage or bad input. `values` are those of its
+    parameters."""
     from dissector.capture import CaptureError
+    from dissector.capture.errors import MissingFileError
     from dissector.core.kernel import KernelError
     from dissector.protocol.schema.model import SchemaError
 
@@ -165,6 +175,10 @@ def run_command(run: Callable[[], int]) -> NoReturn:
         sys.stdout.flush()
     except OSError as error:
         code = output_error_code(error)
+    except MissingFileError as error:
+        from dissector.cli.missing_files import missing_file_hint
+
+        code = print_error(f"{error}{missing_file_hint(error.path, values)}", *getattr(error, "__notes__", ()))
     except (UsageError, CaptureError, KernelError, SchemaError) as error:
         code = print_error(str(error), *getattr(error, "__notes__", ()))
     except KeyboardInterrupt:

@@ -21,7 +21,7 @@ comparing_commands = typer.Typer()
         {
             "two clients, side by side": "kdissect diff samples/java.pcapng samples/librdkafka.pcapng",
             "many clients, as an HTML page": "kdissect diff samples/{java,librdkafka,orders}.pcapng -f html > all.html",
-            "what a client is that has no name": "kdissect diff samples/{java,librdkafka}.pcapng --client-b librdkafka",
+            "name a client's library": "kdissect diff samples/{java,librdkafka}.pcapng --client-b librdkafka",
             "two connections of one capture": "kdissect diff samples/orders.pcapng --a 'conn == 4' --b 'conn == 6'",
             "save what a client does, as a baseline": "kdissect diff samples/java.pcapng --save-baseline java.toml",
             "fail if acks differ": "kdissect diff samples/librdkafka.pcapng --baseline java.toml --fail-on acks",
@@ -54,10 +54,11 @@ def diff(
         str | None,
         typer.Option(
             metavar="NAME",
-            help="What client A is (sarama, librdkafka), if its requests don't say so: settings have its names.",
+            help="The library of client A (sarama, librdkafka), if its requests don't show it: settings then have its "
+            "names.",
         ),
     ] = None,
-    client_b: Annotated[str | None, typer.Option(metavar="NAME", help="What client B is.")] = None,
+    client_b: Annotated[str | None, typer.Option(metavar="NAME", help="The library of client B.")] = None,
     match: Annotated[
         list[str] | None,
         typer.Option(metavar="A:N=B:M", help="Compare connection N of A with connection M of B; may be repeated."),

@@ -10,6 +10,7 @@ from typing import IO, Final, NamedTuple
 import orjson
 
 from dissector.capture import CaptureError
+from dissector.capture.errors import MissingFileError
 from dissector.capture.file_opening import STDIN
 from dissector.cli.errors import NEGATIVE, print_error
 from dissector.conversation import Conversation, End, Turn, packets, pcapng
@@ -17,6 +18,7 @@ from dissector.conversation.pcapng import LATEST
 from dissector.conversation.transcript import frame_lines
 from dissector.conversation.turns import MADE_UP_SERVER, made_up_client
 from dissector.core.files import private
+from dissector.core.output_files import write_reason
 from dissector.core.text import clean, counted, os_reason
 from dissector.exchange.from_json import REQUEST, RESPONSE, EncodedFrame, frames_of_exchange, integer, token
 from dissector.exchange.row_findings import MAY_WAIT, UNANSWERED
@@ -62,6 +64,8 @@ def _lines(file: str, name: str) -> Iterator[tuple[int, bytes]]:
     try:
         with sys.stdin.buffer if file == STDIN else Path(file).open("rb") as stream:
             yield from ((number, line) for number, line in enumerate(_pieces(stream), 1) if line.strip())
+    except FileNotFoundError:
+        raise MissingFileError(file) from None
     except OSError as error:
         raise CaptureError(f"{name}: {os_reason(error)}") from None
     except ValueError:
@@ -80,10 +84,18 @@ def _object(text: bytes) -> Mapping[str, object]:
     try:
         line = orjson.loads(text)
     except orjson.JSONDecodeError as error:
-        raise EncodeError(f"not JSON: {error}") from None
+        raise EncodeError(_json_trouble(text, error)) from None
     if not isinstance(line, dict):
         raise EncodeError("not a JSON object")
     return line
+
+
+def _json_trouble(text: bytes, error: orjson.JSONDecodeError) -> str:
+    """Return why a line is no JSON, and what to do if it was something else that was given."""
+    if not text.lstrip().startswith((b"{", b"[", b'"')) or b"\0" in text:
+        return "not JSON: encode takes what kdissect show --format json prints"
+    hint = "; JSON has its names in double quotes: in a shell, the whole line stands in single ones"
+    return f"not JSON: column {error.colno}: {error.msg}" + hint * ("key" in error.msg)
 
 
 def _save(target: "CaptureTarget", out: str, name: str) -> None:
@@ -91,7 +103,7 @@ def _save(target: "CaptureTarget", out: str, name: str) -> None:
         with open(out, "wb", opener=private) as file:
             file.writelines(target.pcapng(f"made by kdissect encode from {name}"))
     except OSError as error:
-        raise CaptureError(f"{out}: {os_reason(error)}") from None
+        raise CaptureError(f"{out}: {write_reason(out, error)}") from None
 
 
 def _print_summary(name: str, incomplete: int, skipped: Counter[str]) -> None:

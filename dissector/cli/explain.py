@@ -10,6 +10,7 @@ from dissector.analysis.conformance.rule import ProtocolRule
 from dissector.cli.errors import print_error
 from dissector.cli.explain_message import message_page
 from dissector.cli.render.pages import DIM, NAME, TEXT_WIDTH, TITLE, TYPE, Line, print_lines, table, title, wrapped
+from dissector.core.suggestions import alternatives
 from dissector.findings.explanation import Explanation
 from dissector.findings.registry import CODES
 from dissector.findings.registry import explain as explain_finding
@@ -46,7 +47,7 @@ def explain(word: str, version: str | None) -> int:
         number = target.version(version)
     except UnknownTargetError as error:
         near = [] if word.isdecimal() or version is not None else _near(word)
-        return print_error(f"nothing is called {word!r}; did you mean {', '.join(near)}?" if near else str(error))
+        return print_error(f"nothing is called {word!r}; did you mean {alternatives(near)}" if near else str(error))
     return print_lines(message_page(target, number))
 
 

@@ -15,7 +15,8 @@ from dissector.cli.options import CaptureOptions, no_match_message, parse_filter
 from dissector.cli.render.progress import examine_with_progress
 from dissector.cli.show import read_rows
 from dissector.core.files import private
-from dissector.core.text import counted, os_reason
+from dissector.core.output_files import write_reason
+from dissector.core.text import counted
 from dissector.export.exporter import NoPacketsError, check_request, export_rows
 from dissector.export.formats import SUFFIXES, ExportFormat, ExportRequest
 
@@ -125,7 +126,7 @@ def save(chunks: Iterator[bytes], out: str, opener: Callable[[str, int], int] | 
         else:
             _replace(path, chunks, opener)
     except OSError as error:
-        raise CaptureError(f"{out}: {os_reason(error)}") from None
+        raise CaptureError(f"{out}: {write_reason(out, error)}") from None
 
 
 def _replace(path: Path, chunks: Iterator[bytes], opener: Callable[[str, int], int] | None) -> None:

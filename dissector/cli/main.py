@@ -9,12 +9,12 @@ import gc
 import os
 import re
 import sys
-from typing import Annotated, Any, Final, cast
+from typing import Annotated, Any, Final
 
 import typer
 from typer.core import TyperGroup
 
-from dissector.cli.command import examples
+from dissector.cli.command import USAGE_ERROR, examples
 from dissector.cli.comparing_commands import comparing_commands
 from dissector.cli.errors import open_standard_streams, output_error_code, print_error
 from dissector.cli.message_commands import message_commands
@@ -32,11 +32,6 @@ PROGRAM: Final = "kdissect"
 ALIKE: Final = 0.7
 """How alike, from 0 to 1, a word and a command are for the one to be meant by the other."""
 _COMMAND: Final = re.compile(r"[A-Za-z][A-Za-z-]*", re.ASCII)
-_NUMBER: Final = re.compile(r"a valid (?:int|integer|float)(?: range)?\b")
-_NEAREST: Final = re.compile(r"\.? (?:\(Possible options: (?P<several>.+)\)|Did you mean (?P<one>.+)\?)$")
-
-# Contexts and errors are those of click, or of the copy of it that newer releases of Typer have.
-_UsageError: Final = cast(type[Exception], typer.BadParameter.__mro__[1])
 
 
 class CommandGroup(TyperGroup):
@@ -46,7 +41,7 @@ class CommandGroup(TyperGroup):
         """Run the command that the arguments name, and exit."""
         try:
             code = super().main(*args, **(settings | {"prog_name": PROGRAM, "standalone_mode": False}))
-        except _UsageError as error:
+        except USAGE_ERROR as error:
             code = _print_usage_error(error)
         except typer.Abort:  # typer's for an `EOFError`
             code = print_error("the input ended too soon")
@@ -85,10 +80,9 @@ def _print_usage_error(error: Any) -> int:
     if type(error).__name__ == "NoArgsIsHelpError":
         error.show()
         return int(error.exit_code)
-    words = _NUMBER.sub("a number", error.format_message().rstrip("."))
-    words = _NEAREST.sub(lambda found: f"; did you mean {found['several'] or found['one']}", words)
-    command = error.ctx.command_path if error.ctx else PROGRAM
-    return print_error(f"{words[:1].lower()}{words[1:]}; see {command} --help")
+    from dissector.cli.usage_errors import usage_words
+
+    return print_error(usage_words(error, PROGRAM, COMMANDS))
 
 
 def print_version(wanted: bool) -> None:

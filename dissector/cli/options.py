@@ -154,12 +154,13 @@ class CaptureOptions:
         """API key and version of responses whose request is missing. Raises `UsageError`."""
         if self.response is None:
             return None
+        from dissector.exchange.from_json import near_api
         from dissector.protocol.schema.loader import api_named
 
         name, _, number = self.response.partition(":")
         known = api_named(name)
         if known is None:
-            raise UsageError(f"--response {self.response}: no API is called {name!r}")
+            raise UsageError(f"--response {self.response}: no API is called {name!r}{near_api(name)}")
         if not number.isascii() or not number.isdecimal() or not known.versions.contains(int(number)):
             raise UsageError(f"--response {self.response}: {known.name} has versions {known.versions}")
         return known.key, int(number)

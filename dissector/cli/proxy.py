@@ -3,6 +3,7 @@
 import math
 import os
 import shlex
+import shutil
 import sys
 from collections.abc import Mapping
 from pathlib import Path
@@ -35,6 +36,10 @@ def proxy_settings(
     hold_seconds: float = HOLD_SECONDS,
 ) -> ProxySettings:
     """Return the settings of a proxy from options. Raises `UsageError`, and `CaptureError` of a ring."""
+    for place, word in enumerate(brokers[1:], 1):
+        if word.isidentifier() and shutil.which(word):
+            command = shlex.join(brokers[place:])
+            raise UsageError(f"{word} is a command: it stands behind --: kdissect proxy {brokers[0]} -- {command}")
     if ring and not path:
         raise UsageError("-b needs -w: the name of the ring buffer's files")
     if path == "-":

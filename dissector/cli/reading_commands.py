@@ -235,14 +235,15 @@ def groups(
             "-Y",
             "--filter",
             metavar="FILTER",
-            help='Only groups that a matching exchange is about, each whole: "group == billing".',
+            help='Only groups with a matching exchange, each in full: "group == billing".',
         ),
     ] = None,
     options: CaptureOptions,
 ) -> int:
     """Print why groups rebalance: a verdict on each, then its generations or epochs.
 
-    Each with who joined, left or was removed, the reason on the wire, what the others did, how long nobody consumed.
+    Each shows who joined, left or was removed, the reason on the wire, what the others did, and how long nobody
+    consumed.
     """
     from dissector.cli.groups import groups as run
 

@@ -46,14 +46,16 @@ def serve(
     text: Annotated[
         bool, typer.Option("--text", help="Print each request, and the rows of the capture that answer it.")
     ] = False,
-    duration: Annotated[float | None, typer.Option(min=0.1, metavar="SECONDS", help="Stop after so long.")] = None,
+    duration: Annotated[
+        float | None, typer.Option(min=0.1, metavar="SECONDS", help="Stop after this many seconds.")
+    ] = None,
     options: Annotated[CaptureOptions, "port", "decode_as", "keylog"],
 ) -> int:
     """Answer clients from a capture, as its brokers did.
 
     Clients use the address that is printed as bootstrap.servers; it stands in place of all brokers' addresses. A
-    request is answered by the recorded one that it resembles most, in recorded order. What was not recorded is said,
-    and Ctrl+C ends with a list of it.
+    request is answered by the recorded one that it resembles most, in recorded order. A request without a recorded
+    answer is reported, and listed again at the end (Ctrl+C).
     """
     from dissector.cli.serve import serve as run
     from dissector.cli.serve import serve_settings
@@ -110,7 +112,7 @@ def replay(
     server_name: Annotated[
         str, typer.Option(metavar="NAME", help="Expect this name in the broker's certificate.")
     ] = "",
-    insecure: Annotated[bool, typer.Option("--insecure", help="Take any certificate.")] = False,
+    insecure: Annotated[bool, typer.Option("--insecure", help="Accept any certificate.")] = False,
     user: Annotated[str, typer.Option(metavar="NAME", help="Log in with SASL as this user.")] = "",
     password_file: Annotated[
         str, typer.Option(metavar="FILE", help="The file with the password; by default KDISSECT_PASSWORD has it.")
@@ -126,8 +128,8 @@ def replay(
 ) -> int:
     """Send a capture's requests to another broker, and compare its answers with the recorded ones, as diff does.
 
-    Exit code 0 if they are the same, 1 if they differ. Requests that write are left out, and counted, without
-    --allow-writes. Ids and epochs that brokers give are those of the broker that is asked.
+    Exit code 0 if they are the same, 1 if they differ. Without --allow-writes, requests that write are left out and
+    counted. Ids and epochs are replaced by those that this broker gives.
     """
     from dissector.cli.proxy import upstream_tls
     from dissector.cli.replay import login_of, replay_settings

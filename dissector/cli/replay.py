@@ -15,7 +15,7 @@ from dissector.analysis.diff import DiffSide, diff
 from dissector.analysis.diff.report import diff_report
 from dissector.analysis.diff.side import RowsSide
 from dissector.analysis.diff.to_json import diff_to_json
-from dissector.capture.errors import CaptureError
+from dissector.capture.errors import CaptureError, MissingFileError
 from dissector.capture_session import Capture
 from dissector.cli.diff import write_report
 from dissector.cli.errors import NEGATIVE, UsageError, print_error
@@ -24,6 +24,7 @@ from dissector.cli.options import CaptureOptions
 from dissector.cli.show import read_rows
 from dissector.conversation import packets, pcapng
 from dissector.core.files import private
+from dissector.core.output_files import write_reason
 from dissector.core.text import clean, counted, os_reason
 from dissector.proxy_server import AddressError, BrokerAddress, UpstreamTls
 from dissector.recorded_server import recording_of
@@ -75,9 +76,12 @@ def replay_settings(
 
 def replay(file: str, settings: ReplaySettings, path: str, form: DiffFormat, options: CaptureOptions) -> int:
     """Replay and compare; return the exit code: 0 for the same answers, 1 for others, 2 if nothing was replayed."""
+    if file == "-":
+        raise CaptureError(f"{file}: replay reads a capture twice: save it to a file first")
     if not Path(file).is_file():
-        missing = "replay reads a capture twice: save it to a file first" if file == "-" else "no such file"
-        raise CaptureError(f"{file}: {missing}")
+        if not Path(file).exists():
+            raise MissingFileError(file)
+        raise CaptureError(f"{file}: not a file; replay reads a capture twice")
     with replace(options, show_secrets=True).open([file]) as capture:  # a broker gets what was recorded
         if not read_rows(capture):
             return print_error(f"{file}: nothing to replay")
@@ -107,7 +111,7 @@ def _write(path: str, outcome: ReplayOutcome, settings: ReplaySettings) -> None:
         with open(path, "wb", opener=private) as out:
             out.writelines(pcapng(packets(outcome.conversations), f"kdissect replay to {settings.broker}"))
     except OSError as error:
-        raise CaptureError(f"{path}: {os_reason(error)}") from None
+        raise CaptureError(f"{path}: {write_reason(path, error)}") from None
 
 
 def _compare(

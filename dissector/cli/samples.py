@@ -3,7 +3,8 @@
 from pathlib import Path
 
 from dissector.cli.errors import UsageError
-from dissector.core.text import clean, os_reason
+from dissector.core.output_files import write_reason
+from dissector.core.text import clean
 from dissector.samples import FOLDER, SAMPLES
 
 
@@ -14,7 +15,7 @@ def copy_samples(folder: str) -> int:
         try:
             _copy(FOLDER / name, path)
         except OSError as error:
-            raise UsageError(f"{path}: {os_reason(error)}") from None
+            raise UsageError(f"{path}: {write_reason(str(path), error)}") from None
     width = max(map(len, names))  # printed when all are there: `| head` closes the pipe early
     for path, words in zip(map(Path, names), SAMPLES.values(), strict=True):
         print(f"{clean(str(path)):{width}}  {words}")

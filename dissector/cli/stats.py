@@ -5,7 +5,6 @@ In a table numbers come first, within 80 columns, and names last, so that names 
 
 import sys
 from collections.abc import Iterator, Sequence
-from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -38,6 +37,7 @@ from dissector.cli.wrong_listeners import print_wrong_listeners
 from dissector.core.arrays import Int64
 from dissector.core.json_text import dumps
 from dissector.core.process_memory import infrequent_collection
+from dissector.core.suggestions import did_you_mean
 from dissector.core.text import byte_size, counted, duration, size
 from dissector.exchange.row_field import RowField
 from dissector.exchange.row_fields import ROW_FIELDS
@@ -69,9 +69,8 @@ def breakdown(name: str | None) -> str | RowField | None:
     field = ROW_FIELDS.get(name)
     if field is None and name not in _HEADINGS:
         names = dict.fromkeys((*_HEADINGS, *ROW_FIELDS))
-        near = get_close_matches(name, names)
-        hint = f"did you mean {', '.join(near)}" if near else f"there are {', '.join(names)}"
-        raise UsageError(f"--by: unknown field {name!r}; {hint}")
+        hint = did_you_mean(name, names) or f"; there are {', '.join(names)}"
+        raise UsageError(f"--by: unknown field {name!r}{hint}")
     known = (name, *(field.names if field is not None else ()))
     return next((each for each in known if each in _HEADINGS), field)
 

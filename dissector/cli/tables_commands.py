@@ -81,8 +81,8 @@ def tables_compact(folder: Folder) -> int:
 
 @command(tables, "upgrade", epilog=examples({"columns that later versions added": "kdissect tables upgrade tables"}))
 def tables_upgrade(folder: Folder) -> int:
-    """Add the tables and columns that tables of an earlier version lack, as the next ingest would. Rows that are there
-    have nulls in them until their captures are replaced."""
+    """Add the tables and columns that tables of an earlier version lack, as the next ingest would. Existing rows have
+    nulls in them until their captures are replaced."""
     from dissector.cli.table_upkeep import upgrade as run
 
     return run(folder)
@@ -91,7 +91,7 @@ def tables_upgrade(folder: Folder) -> int:
 @command(
     tables,
     "vacuum",
-    epilog=examples({"files that no table uses any more": "kdissect tables vacuum tables --older-than 1"}),
+    epilog=examples({"files that no table uses anymore": "kdissect tables vacuum tables --older-than 1"}),
 )
 def tables_vacuum(
     folder: Folder,
@@ -99,7 +99,7 @@ def tables_vacuum(
         int, typer.Option("--older-than", metavar="HOURS", min=0, help="Remove only files older than this.")
     ] = 24,
 ) -> int:
-    """Remove files that no table uses any more."""
+    """Remove files that no table uses anymore."""
     from dissector.cli.table_upkeep import vacuum as run
 
     return run(folder, hours)
@@ -128,11 +128,11 @@ def tables_upkeep(
     ] = 24,
     catalog: IcebergCatalog = None,
     namespace: IcebergNamespace = "kafka",
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what would be done.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only print what would be done.")] = False,
 ) -> int:
     """Forget old captures, compact, write Iceberg's metadata again if it is there or a catalog is named, and vacuum,
-    while others ingest and read. One line a step; exit code 1 if an ingest is at work, so that vacuum is left to the
-    next time."""
+    while others ingest and read. Print one line per step. Exit code 1 if an ingest is running: vacuum is then left to
+    the next time."""
     from dissector.cli.table_upkeep import upkeep as run
 
     return run(folder, keep, hours, catalog, namespace, dry_run=dry_run)
@@ -163,9 +163,9 @@ def tables_views(
     ] = False,
 ) -> int:
     """Print SQL that defines views of the tables. There is one for each table, with its valid rows, and others for
-    common questions: lag, rebalances by cause, error budget. They read by Delta's log and stay valid, with DuckDB's
-    extension delta or Spark's package of Delta Lake. With --snapshot, neither is needed: print the SQL again after an
-    ingest."""
+    common questions: lag, rebalances by cause, error budget. They read Delta's log, so they stay valid; they need
+    DuckDB's extension delta or Spark's package of Delta Lake. With --snapshot, neither is needed: print the SQL again
+    after an ingest."""
     from dissector.cli.table_upkeep import views as run
 
     return run(folder, engine, of_now=of_now)
@@ -181,7 +181,7 @@ def tables_iceberg(
     catalog: IcebergCatalog = None,
     namespace: IcebergNamespace = "kafka",
 ) -> int:
-    """Write metadata of Apache Iceberg over the files of the tables, and print its places. No row is copied. Run it
+    """Write Apache Iceberg metadata for the files of the tables, and print where it is. No row is copied. Run it
     again after an ingest, and after compact before vacuum."""
     from dissector.cli.table_upkeep import iceberg as run
 

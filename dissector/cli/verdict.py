@@ -16,7 +16,7 @@ from typing import Final, NamedTuple, TextIO
 import numpy as np
 
 from dissector.analysis.baseline import Baseline, choices, hold
-from dissector.analysis.conformance import RULES, check
+from dissector.analysis.conformance import RULES, a_rule, check
 from dissector.analysis.conformance.report import check_report
 from dissector.analysis.diff import DiffSide
 from dissector.analysis.diff.side_profile import SideProfile
@@ -30,7 +30,8 @@ from dissector.cli.options import CaptureOptions, VerdictOptions, parse_filter
 from dissector.cli.render.outcomes import outcome_blocks
 from dissector.cli.wrong_listeners import print_wrong_listeners
 from dissector.core.json_text import dumps
-from dissector.core.text import clean, counted, os_reason
+from dissector.core.output_files import write_reason
+from dissector.core.text import clean, counted
 from dissector.exchange.model import ExchangeRow
 from dissector.filter import Filter
 
@@ -147,7 +148,7 @@ def _check_ignored(asked: VerdictOptions) -> None:
     for word in _words(asked.ignore or ""):
         if word not in rules and (asked.baseline is None or choices([word])[1]):
             kinds = [words for words, holds in (
-                ("a rule (kdissect check --rules lists them)", asked.check),
+                (a_rule(word), asked.check),
                 ("a line of a baseline", asked.baseline is not None),
             ) if holds]  # fmt: skip
             raise UsageError(f"--ignore: {word!r} is not {' or '.join(kinds)}")
@@ -185,5 +186,5 @@ def _written(name: str, content: bytes, mode: str = "wb") -> int:
         with Path(name).open(mode) as file:
             file.write(content)
     except OSError as error:
-        return print_error(f"can't write {name}: {os_reason(error)}")
+        return print_error(f"can't write {name}: {write_reason(name, error)}")
     return 0

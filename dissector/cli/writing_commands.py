@@ -28,7 +28,7 @@ Ring = Annotated[
     ),
 ]
 AsText = Annotated[bool, typer.Option("--text", help="Print rows even on a terminal.")]
-RowFormat = Annotated[Format | None, typer.Option("--format", "-f", help="LiveOutput format of the rows.")]
+RowFormat = Annotated[Format | None, typer.Option("--format", "-f", help="Output format of the rows.")]
 LiveFilter = Annotated[str | None, typer.Option("-Y", "--filter", metavar="FILTER", help="Print only matching rows.")]
 Metrics = Annotated[
     str, typer.Option(metavar="[HOST:]PORT", help="Serve metrics for Prometheus on this port, by default of 127.0.0.1.")
@@ -99,10 +99,11 @@ def live(
     ] = True,
     listed: Annotated[bool, typer.Option("--list", "-D", help="List the interfaces.")] = False,
 ) -> int:
-    """Capture and dissect live traffic, or what is said while a command runs.
+    """Capture and dissect live traffic, or the traffic of a command while it runs.
 
-    With -- COMMAND, the capture begins before the command and ends with it; then come its rows, unless -w alone is
-    given. The exit code is the command's, else that of --check, --baseline and --fail-on: 1 if something is wrong.
+    With -- COMMAND, the capture begins before the command and ends with it; then its rows are printed, unless -w alone
+    is given. The exit code is the command's if that is not 0, otherwise that of --check, --baseline and --fail-on: 1 if
+    something is wrong.
     """
     from dissector.cli.live import capture_settings, list_interfaces
     from dissector.cli.live import live as run
@@ -157,8 +158,8 @@ def _verdict(asked: VerdictOptions, options: CaptureOptions) -> "CaptureVerdict 
             "'api == Produce && topic == orders: error NOT_LEADER_OR_FOLLOWER, first 3'",
             "clients with TLS, too": "kdissect proxy broker.example:9093 --tls --listen-tls",
             "what those clients must trust": "kdissect proxy ca",
-            "tests of a client, in CI": "kdissect proxy localhost:9092 --check --junit rules.xml -- pytest tests",
-            "a command that is told the address": "kdissect proxy localhost:9092 -- kcat -L -b {kdissect.bootstrap}",
+            "a client's tests, in CI": "kdissect proxy localhost:9092 --check --junit rules.xml -- pytest tests",
+            "an address as an argument": "kdissect proxy localhost:9092 -- kcat -L -b {kdissect.bootstrap}",
             "metrics for Prometheus, on the screen": "kdissect proxy broker.example:9092 --metrics 9404",
         }
     ),
@@ -199,7 +200,7 @@ def proxy(
     server_name: Annotated[
         str, typer.Option(metavar="NAME", help="Expect this name in the brokers' certificates.")
     ] = "",
-    insecure: Annotated[bool, typer.Option("--insecure", help="Take any certificate of a broker.")] = False,
+    insecure: Annotated[bool, typer.Option("--insecure", help="Accept any certificate of a broker.")] = False,
     tls_to_clients: Annotated[
         bool,
         typer.Option(
@@ -250,14 +251,14 @@ def proxy(
     csv: CsvOptions,
     options: Annotated[CaptureOptions, "show_secrets", "resolve", "schemas"],
 ) -> int:
-    """Stand between clients and brokers, and dissect what passes: where packets can't be captured.
+    """Stand between clients and brokers, and dissect what passes, where packets can't be captured.
 
     Clients use the address that is printed as bootstrap.servers. Brokers' addresses in responses are replaced by the
     proxy's, everything else passes byte for byte. It needs no special rights. With --fault it injects errors, delays,
     lost responses and more; -Y 'finding == "injected"' shows what it did, and the end lists how often each rule fired.
 
     With -- COMMAND, it lasts as long as the command, which finds the address in KDISSECT_BOOTSTRAP,
-    KAFKA_BOOTSTRAP_SERVERS and SPRING_KAFKA_BOOTSTRAP_SERVERS, and in its words where {kdissect.bootstrap} stands.
+    KAFKA_BOOTSTRAP_SERVERS and SPRING_KAFKA_BOOTSTRAP_SERVERS, and as {kdissect.bootstrap} in its arguments.
     """
     from dissector.cli.live import live as run
     from dissector.cli.proxy import SHOW_CA, listen_tls, proxy_settings, show_ca, upstream_tls
@@ -349,7 +350,7 @@ def ingest(
     frames: Annotated[bool, typer.Option("--frames", help="Also keep the bytes of requests and responses.")] = False,
     no_bodies: Annotated[
         bool,
-        typer.Option("--no-bodies", help="Keep no messages as JSON: the tables take about half the space."),
+        typer.Option("--no-bodies", help="Leave out messages as JSON: the tables take about half the space."),
     ] = False,
     hashed: Annotated[
         bool, typer.Option("--hash-records", help="Keep sizes and hashes of keys and values, not their bytes.")
@@ -378,8 +379,8 @@ def ingest(
     ] = None,
 ) -> int:
     """Convert captures to Delta Lake tables. Without Spark, up to 1 GiB at a time. A capture whose packets are in the
-    tables is left out, whatever its format. At the end, it names connections that other captures in the tables
-    continue, or have, too, and the command that joins them."""
+    tables is left out, whatever its format. At the end, it names connections that other captures in the tables continue
+    or also have, and the command that joins them."""
     from dissector.cli.ingest import ingest as run
     from dissector.detection.decode_as import of_ports
 

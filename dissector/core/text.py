@@ -37,9 +37,17 @@ def cut(text: str, most: int) -> str:
     return text if len(text) <= most else f"{text[: most - 1]}…"
 
 
+_NO_HOST: Final = (
+    "name or service not known", "nodename nor servname provided, or not known",
+    "no address associated with hostname",
+)  # fmt: skip
+"""What resolvers of Linux and macOS say of a name that they don't know."""
+
+
 def os_reason(error: BaseException) -> str:
     """Return why the system refused something, in the lower case of our messages: ``no such file or directory``."""
-    return (getattr(error, "strerror", None) or str(error)).lower()
+    words = (getattr(error, "strerror", None) or str(error)).lower()
+    return "no such host is known" if words in _NO_HOST else words
 
 
 def byte_range(start: int, size: int) -> str:

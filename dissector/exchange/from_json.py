@@ -10,12 +10,13 @@ from collections.abc import Mapping
 from typing import Final, NamedTuple
 
 from dissector.core import limits
+from dissector.core.suggestions import did_you_mean
 from dissector.exchange.to_json import PARTIAL_BYTES
 from dissector.protocol.frame import FieldValues, frame_bytes, header_bytes, request_header, response_layout_to_write
 from dissector.protocol.message import PREFIX, UNKNOWN_RESPONSE, MessageLayout, request_layout, sized
 from dissector.protocol.records.from_json import raw
 from dissector.protocol.schema.headers import response_header_version
-from dissector.protocol.schema.loader import api, api_named
+from dissector.protocol.schema.loader import api, api_named, apis
 from dissector.protocol.wire import EncodeError
 
 REQUEST: Final = "request"
@@ -51,7 +52,7 @@ def integer(values: FieldValues, name: str, low: int, high: int) -> int:
     """Return the integer `name` of `values`, which must be there and from `low` to `high`."""
     value = values.get(name)
     if isinstance(value, bool) or not isinstance(value, int) or not low <= value <= high:
-        raise EncodeError(f"{value!r:.40} is no integer from {low:,} to {high:,}", name)
+        raise EncodeError(f"{value!r:.40} is not an integer from {low:,} to {high:,}", name)
     return value
 
 
@@ -60,9 +61,14 @@ def api_key_of(api: object, path: str) -> int:
     if isinstance(api, str):
         known = api_named(api)
         if known is None:
-            raise EncodeError(f"no API is called {api!r:.40}", path)
+            raise EncodeError(f"no API is called {api!r:.40}{near_api(api)}", path)
         return known.key
     return integer({path: api}, path, -(1 << 15), (1 << 15) - 1)
+
+
+def near_api(name: str) -> str:
+    """Return the end of an error about the name of an API that there is not."""
+    return did_you_mean(name.removesuffix("Request").removesuffix("Response"), [each.name for each in apis()])
 
 
 def _api(line: FieldValues) -> tuple[int, int] | None:

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from dissector.core.finding import Finding, Severity
 from dissector.exchange.connection_facts import NO_LOOKUP, ConnectionFacts
@@ -104,6 +104,12 @@ class ExchangeMessage:
         layout = self.layout
         name = f"{layout.body} v{layout.body_version}" if layout.body else "SASL token" if layout.token else "unparsed"
         return f"<{name}, {self.size:,} bytes>"
+
+    if not TYPE_CHECKING:  # so that a checker of types knows that there is none
+
+        def __getitem__(self, name: object) -> object:
+            __tracebackhide__ = True
+            raise TypeError(f"a message has its fields in body and header: message.body[{name!r}]")
 
     def repeated(self, time_ns: int, context: DecodingContext) -> "ExchangeMessage":
         """The same bytes at another time, decoded once for both."""

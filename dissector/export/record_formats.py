@@ -67,7 +67,7 @@ def named_columns(names: Sequence[str]) -> list[RecordColumn]:
 
 
 def _column(name: str) -> RecordColumn:
-    from dissector.filter.errors import nearest
+    from dissector.core.suggestions import nearest
     from dissector.filter.record_fields import RECORD_FIELDS, record_field
 
     short = name.removeprefix(_PREFIX)

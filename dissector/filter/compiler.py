@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from dissector.core.arrays import UInt8
+from dissector.core.suggestions import nearest
 from dissector.exchange.field_paths import SIDES, STRUCT, FieldPlace, Path, places
 from dissector.exchange.index_rows import IndexRows
 from dissector.exchange.model import Exchange
@@ -27,7 +28,7 @@ from dissector.filter.conditions import (
     RowFieldCondition,
     SubjectCondition,
 )
-from dissector.filter.errors import FilterError, MismatchError, nearest
+from dissector.filter.errors import FilterError, MismatchError
 from dissector.filter.grammar import ComparisonSyntax, ExistenceSyntax, FilterWord, NegationSyntax, Syntax, read
 from dissector.filter.message_fields import headers, lookup, value_kind
 from dissector.filter.predicates import Predicate, predicate

@@ -65,8 +65,10 @@ EXPECTED: Final = {
 }  # fmt: skip
 """Suggestions for the terminals of the grammar; obvious ones are not suggested."""
 _NUMBER_BEFORE: Final = re.compile(r"(?<!\S)(\d+(?:\.\d+)?)\s+$", re.ASCII)
+_NAME_BEFORE: Final = re.compile(r"(?<![\w.])([A-Za-z_][\w.]*)\s+$", re.ASCII)
 _CORRECTIONS: Final = {
     "=": "==", "&": "&&", "|": "||", "eq": "==", "ne": "!=", "lt": "<", "le": "<=", "gt": ">", "ge": ">=",
+    "is": "==", "equals": "==", "like": "contains", "~": "matches",
 }  # fmt: skip
 """What is meant by other spellings, of which Wireshark has some."""
 _ESCAPES: Final = {"n": "\n", "t": "\t", "r": "\r"}
@@ -210,6 +212,9 @@ def _unexpected(text: str, error: UnexpectedInput) -> FilterError:
         return FilterError(text, column, "unterminated quote")
     if found in _CORRECTIONS and text[column : column + 2] != _CORRECTIONS[found]:
         return FilterError(text, column, f"unexpected {found!r}", (_CORRECTIONS[found],))
+    name = _NAME_BEFORE.search(text[:column])
+    if name and "COMPARES" in expected and (found[0].isalnum() or found[0] == "_"):
+        return FilterError(text, column, f"no operator behind {name[1]}", (f"{name[1]} == {found}",))
     number = _NUMBER_BEFORE.search(text[:column])
     if number and found in UNITS:
         return FilterError(text, column, f"a space before the unit {found}", (number[1] + found,))

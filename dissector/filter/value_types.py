@@ -15,9 +15,10 @@ from typing import Final
 from uuid import UUID
 
 from dissector.core.finding import Severity
+from dissector.core.suggestions import nearest
 from dissector.exchange.model import STORED
 from dissector.exchange.row_field import FieldType, RowField
-from dissector.filter.errors import MismatchError, nearest
+from dissector.filter.errors import MismatchError
 from dissector.filter.grammar import BYTES, NANOSECONDS, FilterWord
 from dissector.index.exchange_table import KIND_NAMES
 from dissector.protocol.schema.enums import API_KEY, ERROR_CODE, members, name_of, number_of

@@ -27,12 +27,12 @@ OF_EXCHANGES: Final = (
     ),
     Explanation(
         "unanswered", "No response", NOTE,
-        "The capture has no response to this request. It is what became of the row, and a note on each: why so is a "
-        "finding of its own, once for all requests with the same cause (closed-in-flight, broker-silent and others), "
-        "which stands in place of this one where it is on the same row.",
+        "The capture has no response to this request. Each such row has this note. The cause is a finding of its own, "
+        "once for all requests that share it (closed-in-flight, broker-silent and others); on the row that has it, it "
+        "replaces this note.",
         "The request was still being processed when the capture ended or the connection was closed, the capture lost "
         "the response, or the broker never responded: it closes the connection if it can't read a request.",
-        "At the end of a capture it is normal, most of all for APIs whose response may wait: a Fetch waits for "
+        "At the end of a capture it is normal, especially for APIs whose response may be held back: a Fetch waits for "
         "records, a JoinGroup for other members. Otherwise look at what ended the connection, and at the client's "
         "request.timeout.ms. A consumer that closes normally leaves a Fetch without a response.",
     ),
@@ -45,13 +45,13 @@ OF_EXCHANGES: Final = (
     ),
     Explanation(
         "response-not-pending", "Response to no request", ERROR,
-        "The broker sent a response with the correlation id of no request that waits for one, and left one that waits "
+        "The broker sent a response with a correlation id that no waiting request has, and left a waiting request "
         "without a response; or it sent a second response. The capture has the whole connection, from its beginning "
         "and without a gap.",
-        "A home-made broker, a mock or a proxy does not copy the correlation id of the request, or sends a response "
+        "An in-house broker, a mock or a proxy does not copy the correlation id of the request, or sends a response "
         "twice. The API and version were inferred from the bytes of the response.",
         "Correct the server: a response begins with the correlation id of its request. Kafka's clients close the "
-        "connection on another one, or wait for a response that never comes.",
+        "connection on any other id, or wait for a response that never comes.",
     ),
     Explanation(
         "inferred", "API and version inferred", NOTE,
@@ -177,13 +177,12 @@ OF_EXCHANGES: Final = (
         _ASK_THE_WRITER,
     ),
     Explanation(
-        "reads-as", "Has another layout", NOTE,
-        "The message does not fit the layout of its API and version, and fits another one to its last byte: another "
+        "reads-as", "Message with another layout", NOTE,
+        "The message does not fit the layout of its API and version, but fits another one to its last byte: another "
         "version, another version of the header, no tagged fields, lengths written in another way.",
-        "The sender uses this layout for the version that it announced: a broker that does not know the version and "
-        "responds in its own, or a mistake in a client or server of one's own. More than one is named where the bytes "
-        "do not tell them apart. Of a connection eight such messages of each API and version are searched, if nothing "
-        "fits.",
+        "The sender uses this layout for the version that it announced: either a broker does not know the version and "
+        "responds in one that it knows, or an in-house client or server has a bug. All layouts that the bytes fit are "
+        "named. Where none fits, at most eight such messages of each API and version are searched on a connection.",
         "Correct the sender as the message says, or use a version that it has.",
     ),
     Explanation(
@@ -197,7 +196,7 @@ OF_EXCHANGES: Final = (
         "Bytes that may hold a password, a token or a key, and could not be decoded well enough to mask only the "
         "secret. The header, the first numbers and the reason (malformed, trailing-bytes) are shown.",
         "A message that carries secrets is truncated, damaged, or of an unknown version; or a connection with a login "
-        "has such a message, or bytes that are no message.",
+        "has such a message, or bytes that are not a message.",
         "Pass --show-secrets to see the bytes.",
     ),
     Explanation(

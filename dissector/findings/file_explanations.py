@@ -16,12 +16,12 @@ OF_FILES: Final = (
         "not-a-capture", "Not a capture file", ERROR,
         "A file could not be opened, or its format is not supported.",
         "It is another kind of file, it is empty, or there is no permission to read it.",
-        "Omit it. Tables have its path and size in quarantine, and nothing of its content.",
+        "Leave it out. The table quarantine has its path and size, and none of its content.",
     ),
     Explanation(
         "cell-too-large", "Message too large for a table", NOTE,
         "As JSON, a message is larger than a table cell may be: its content was omitted.",
-        "Its batches have many megabytes. Their records are in the records table nevertheless.",
+        "Its batches hold many megabytes. Their records are in the records table all the same.",
         "Look at the exchange in the capture itself, or ingest with --frames, which keeps its bytes.",
     ),
     Explanation(
@@ -55,13 +55,13 @@ OF_FILES: Final = (
     ),
     Explanation(
         "frames-cut", "Frames cut by the snap length", WARNING,
-        "Packets were captured up to the snap length only, so these frames are there in part. What is there is shown.",
+        "Packets were captured up to the snap length only, so these frames are incomplete. The captured part is shown.",
         "The capture was made with a snap length (tcpdump -s, editcap -s).",
         "Capture again without one: tcpdump -s 0.",
     ),
     Explanation(
         "early-responses", "Responses before their requests", WARNING,
-        "The capture has responses before the requests that they respond to. They are paired nevertheless.",
+        "The capture has responses before the requests that they answer. They are paired all the same.",
         "A network card with several queues, a capture on the interface any, or merged captures of hosts whose clocks "
         "differ.",
         "Do not trust latencies in this capture. If it was merged, shift one of its captures in time (editcap -t) and "
@@ -70,13 +70,13 @@ OF_FILES: Final = (
     Explanation(
         "connections-forgotten", "Connections split in two", WARNING,
         "Too many connections were open: idle ones were forgotten, and those that continued are shown as two.",
-        "The number of open connections that are kept is limited, so that memory does not grow.",
+        "The number of open connections that are kept is limited, so that memory use stays bounded.",
         "Capture fewer hosts or ports at a time.",
     ),
     Explanation(
         "findings-omitted", "Too many findings", NOTE,
         "There are more findings of one code than are kept; the rest are only counted.",
-        "Their number is limited, so that memory does not grow.",
+        "Their number is limited, so that memory use stays bounded.",
         "Filter the capture, or fix the first findings and capture again.",
     ),
     Explanation(
@@ -105,7 +105,7 @@ OF_FILES: Final = (
     ),
     Explanation(
         "file-changed", "File changed while it was read", ERROR,
-        "A file was replaced or removed after it was scanned: nothing of it is in the tables.",
+        "A file was replaced or removed after it was scanned: none of it is in the tables.",
         "A program still writes to it, or it was moved or removed.",
         "Ingest it when it is no longer written to. For the folder of a running ring buffer, use --follow.",
     ),
@@ -133,7 +133,7 @@ OF_FILES: Final = (
         "The file has secrets that were not used: they are for other protocols than TLS, or there are more than are "
         "read.",
         "A pcapng file can have secrets for TLS, SSH, WireGuard and others. How many are read is limited, so that "
-        "memory does not grow.",
+        "memory use stays bounded.",
         "Nothing, if Kafka's connections are decrypted. Do not share the file: it contains secrets.",
     ),
     Explanation(
@@ -177,7 +177,7 @@ OF_FILES: Final = (
     Explanation(
         "comments-omitted", "Comments omitted", NOTE,
         "The file has more comments or host names than are kept.",
-        "Their number is limited, so that memory does not grow.",
+        "Their number is limited, so that memory use stays bounded.",
         "They are still in the file, and other programs show them.",
     ),
     Explanation(

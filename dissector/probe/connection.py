@@ -14,6 +14,7 @@ from collections.abc import Mapping
 from types import TracebackType
 from typing import Final, NamedTuple, NoReturn, Self
 
+from dissector.core.addresses import AddressError, host_and_port, split_scheme
 from dissector.core.finding import Finding, Severity
 from dissector.core.text import endpoint_name
 from dissector.exchange.decoding_findings import reads_as
@@ -53,7 +54,8 @@ class ClosedError(ProbeError):
     """The server closed the connection instead of responding."""
 
 
-_SCHEMES: Final = ("kafka", "plaintext")
+_PLAIN: Final = ("", "kafka", "plaintext")
+"""The protocols in front of an address with which there is neither TLS nor a login."""
 
 
 class Address(NamedTuple):
@@ -66,20 +68,13 @@ class Address(NamedTuple):
     def parse(cls, text: str) -> "Address":
         """``broker:9092``, ``[::1]:9092``, ``broker``: Kafka's port; ``PLAINTEXT://broker:9092``, as in the settings of
         brokers. Raises `ProbeError`."""
-        scheme, is_url, rest = text.rpartition("://")
-        if is_url and scheme.lower() not in _SCHEMES:
-            raise ProbeError(f"{text}: probe connects without TLS and without a login")
-        text = rest
-        host, colon, port = text.rpartition(":")
-        if (not colon and text) or text.endswith("]"):
-            host, colon, port = text, ":", str(KAFKA_PORT)
-        if host.startswith("[") and host.endswith("]"):
-            host = host[1:-1]
-        elif ":" in host:
-            raise ProbeError(f"{text}: write an IPv6 address in brackets, [::1]:9092")
-        if not (host and colon and port.isascii() and port.isdigit() and 0 < int(port[:6]) < 65_536):
-            raise ProbeError(f"{text}: is not HOST or HOST:PORT")
-        return cls(host, int(port))
+        try:
+            scheme, rest = split_scheme(text)
+            if scheme not in _PLAIN:
+                raise ProbeError(f"{text}: probe connects without TLS and without a login")
+            return cls(*host_and_port(rest, KAFKA_PORT))
+        except AddressError as error:
+            raise ProbeError(str(error)) from None
 
     def __str__(self) -> str:
         return endpoint_name(self.host, self.port)

@@ -3,16 +3,13 @@
 from collections.abc import Iterable
 from typing import Final, NamedTuple, Self
 
+from dissector.core.addresses import LAST_PORT, AddressError, host_and_port, split_scheme
 from dissector.core.text import endpoint_name
 
+__all__ = ["AddressError", "BrokerAddress", "broker_addresses", "listen_address"]
+
 KAFKA_PORT: Final = 9092
-
-
 LOOPBACK: Final = "127.0.0.1"
-
-
-class AddressError(ValueError):
-    """A text that is no address; its message is one plain line."""
 
 
 class BrokerAddress(NamedTuple):
@@ -23,18 +20,9 @@ class BrokerAddress(NamedTuple):
 
     @classmethod
     def parse(cls, text: str, port: int | None = KAFKA_PORT) -> Self:
-        """``broker:9092``, ``[::1]:9092``; ``broker`` and ``[::1]`` with `port`, unless it is None. Raises
-        `AddressError`."""
-        host, colon, digits = text.rpartition(":")
-        if not colon or text.endswith("]"):
-            host, digits = text, "" if port is None else str(port)
-        if host.startswith("[") and host.endswith("]"):
-            host = host[1:-1]
-        elif ":" in host:
-            raise AddressError(f"{text}: write an IPv6 address in brackets, [::1]:9092")
-        if not (host and digits.isascii() and digits.isdigit() and 0 < int(digits[:6]) < 1 << 16):
-            raise AddressError(f"{text}: is not HOST:PORT" if port is None else f"{text}: is not HOST or HOST:PORT")
-        return cls(host, int(digits))
+        """``broker:9092``, ``[::1]:9092``; ``broker`` and ``[::1]`` with `port`, unless it is None; and what stands in
+        the settings of brokers: ``PLAINTEXT://broker:9092``. Raises `AddressError`."""
+        return cls(*host_and_port(split_scheme(text)[1], port))
 
     def __str__(self) -> str:
         return endpoint_name(self.host, self.port)
@@ -45,6 +33,8 @@ def listen_address(text: str) -> tuple[str, int | None]:
     first that is free. Raises `AddressError`."""
     if not text:
         return LOOPBACK, None
+    if text.isascii() and text.isdigit() and text != "0" and not int(text[:6]) <= LAST_PORT:
+        raise AddressError(f"{text} is not a port from 1 to {LAST_PORT}")
     if text.isascii() and text.isdigit():
         text = f"{LOOPBACK}:{text}"
     if text.endswith(":0"):
@@ -55,7 +45,7 @@ def listen_address(text: str) -> tuple[str, int | None]:
 
 def broker_addresses(texts: Iterable[str]) -> tuple[BrokerAddress, ...]:
     """Parse addresses, each of which may be several between commas. Raises `AddressError`."""
-    parts = [part for text in texts for part in text.split(",") if part]
+    parts = [part.strip() for text in texts for part in text.split(",") if part.strip()]
     found = tuple(dict.fromkeys(map(BrokerAddress.parse, parts)))
     if not found:
         raise AddressError("the address of a broker is missing: broker.example:9092")

@@ -100,7 +100,7 @@ def _ports(given: int | str | Iterable[int]) -> tuple[int, ...]:
     __tracebackhide__ = True
     if given == ANY_PORT:
         return ()
-    from dissector.api.ports import checked_ports  # the engine, only for those who use the fixture
+    from dissector.api.arguments import checked_ports  # the engine, only for those who use the fixture
 
     ports = checked_ports(given, "kafka_capture(port", otherwise=', or "any"')
     if not ports:

@@ -8,6 +8,7 @@ Invariants:
 
 import asyncio
 import contextlib
+import os
 import socket
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -226,4 +227,6 @@ def _is_request(frame: bytes) -> bool:
 def listen_words(error: OSError, settings: ServeSettings) -> str:
     """Return why a server can't listen, in one line."""
     where = endpoint_name(settings.host, settings.port)
-    return f"can't listen on {where}: {os_reason(error)}; --listen takes another port"
+    number = error.errno or 0
+    reason = os.strerror(number).lower() if number > 0 else os_reason(error)  # asyncio has words of its own
+    return f"can't listen on {where}: {reason}; --listen takes another port"

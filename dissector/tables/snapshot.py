@@ -5,6 +5,7 @@ removed after it, so `captures` must be the same before and after the other tabl
 """
 
 from collections.abc import Collection, Mapping
+from pathlib import Path
 from typing import Any, NamedTuple
 
 from deltalake import DeltaTable
@@ -59,7 +60,8 @@ def seen_tables(folder: str, names: Collection[str] = FACT_TABLES) -> Snapshot:
     none, or such that can't be read."""
     found = snapshot(normal_uri(folder), names)
     if found is None:
-        raise CaptureError(f"{folder}: no tables found")
+        is_missing = "://" not in folder and not Path(folder).exists()
+        raise CaptureError(f"{folder}: no such folder" if is_missing else f"{folder}: no tables found")
     return found
 
 

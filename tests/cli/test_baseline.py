@@ -66,7 +66,10 @@ def test_rows_of_one_client_can_be_chosen(saved: str) -> None:
         ((JAVA, "--fail-on", "acks"), "--fail-on and --ignore need --baseline"),
         ((JAVA, "--baseline", "x", "--fail-on", "colour"), "--fail-on: 'colour' is not a line of a baseline"),
         ((JAVA, "--baseline", "x", "--b", "api"), "--b needs two sides"),
-        ((JAVA, "--save-baseline", "/no/such/folder/x"), "can't write /no/such/folder/x: no such file or directory"),
+        (
+            (JAVA, "--save-baseline", "/no/such/folder/x"),
+            "can't write /no/such/folder/x: there is no folder /no/such/folder",
+        ),
         ((JAVA, AGAIN, "-f", "sarif"), "--format sarif reports on a baseline: it needs --baseline"),
         ((JAVA, "--baseline", JAVA), f"{JAVA} is not a baseline: "),
     ],

@@ -60,7 +60,7 @@ def test_rules_are_listed_with_their_sources() -> None:
     ("words", "message"),
     [
         ((), "name one or more captures, or --rules"),
-        ((CLEAN, "--ignore", "tidiness"), "--ignore: 'tidiness' is no rule: kdissect check --rules lists them"),
+        ((CLEAN, "--ignore", "tidiness"), "--ignore: 'tidiness' is not a rule (kdissect check --rules lists them)"),
         (("missing.pcapng",), "missing.pcapng: no such file or directory"),
     ],
 )

@@ -143,11 +143,11 @@ def test_without_a_command_the_end_is_judged_too_and_nothing_seen_is_no_success(
         (("live", "--junit", "x.xml", "--", "true"), "--junit needs --check, --baseline or --fail-on"),
         (("live", "--fail-on", "erorr", "--", "true"), "--fail-on: "),
         (("live", "--fail-on", "error", "--ignore", "acks"), "--ignore needs --check or --baseline"),
-        (("live", "--check", "--ignore", "acks"), "--ignore: 'acks' is not a rule (kdissect check --rules lists them)"),
+        (("live", "--check", "--ignore", "acks"), "--ignore: 'acks' is not a rule"),
         (("live", "--baseline", "missing.toml"), "can't read missing.toml: no such file or directory"),
         (("live", "--baseline", "x.toml", "--fail-on", "acks"), "--fail-on acks: a filter of exchanges is expected"),
         (("proxy", "--", "true"), "missing argument 'BROKER…'"),
-        (("live", "true"), "got unexpected extra argument"),
+        (("live", "true"), "unexpected argument: true; a command stands behind --: kdissect live -- true"),
     ],
 )
 def test_bad_use_is_one_line_and_runs_nothing(words: tuple[str, ...], message: str) -> None:

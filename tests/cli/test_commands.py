@@ -199,7 +199,7 @@ def test_help_has_an_example_and_bad_use_is_code_2() -> None:
     [
         (["show"], "missing argument 'FILE…'; see kdissect show --help"),
         (["show", JAVA, "--limt", "3"], "no such option: --limt; did you mean --limit; see kdissect show --help"),
-        (["show", JAVA, "--limit", "z"], "invalid value for '--limit': 'z' is not a number; see kdissect show --help"),
+        (["show", JAVA, "--limit", "z"], "--limit: 'z' is not a number; see kdissect show --help"),
         (["tables", "nope"], "no such command 'nope'; see kdissect tables --help"),
     ],
 )

@@ -100,13 +100,16 @@ def test_without_ends_and_times_they_are_made_up(tmp_path: Path) -> None:
         (json.dumps(METADATA | {"api_version": -1}).encode(), "line 2: request.body: Metadata v-1 is not known"),
         (json.dumps(METADATA | {"client": "here"}).encode(), "line 2: client: "),
         (json.dumps(METADATA | {"client": "[::1]:9"}).encode(), "line 2: server: 192.0.2.1 and the client's ::1"),
-        (json.dumps(METADATA | {"connection": "a"}).encode(), "line 2: connection: 'a' is no integer"),
-        (json.dumps(METADATA | {"request": {"time_ns": -1}}).encode(), "line 2: request.time_ns: -1 is no integer"),
+        (json.dumps(METADATA | {"connection": "a"}).encode(), "line 2: connection: 'a' is not an integer"),
+        (json.dumps(METADATA | {"request": {"time_ns": -1}}).encode(), "line 2: request.time_ns: -1 is not an integer"),
         (b'{"kind": "sasl", "auth_bytes": "0", "direction": "request"}', "line 2: auth_bytes: '0' is not hex"),
         (b'{"kind": "sasl", "auth_bytes": "00"}', "line 2: direction: None is neither request nor response"),
-        (b'{"kind": "gap", "size": 0, "direction": "request"}', "line 2: size: 0 is no integer from 1"),
+        (b'{"kind": "gap", "size": 0, "direction": "request"}', "line 2: size: 0 is not an integer from 1"),
         (b'{"kind": "gap", "size": 1, "direction": 3}', "line 2: direction: 3 is neither request nor response"),
-        (b'{"kind": "gap", "size": 1, "direction": "request", "time_ns": 1.5}', "line 2: time_ns: 1.5 is no integer"),
+        (
+            b'{"kind": "gap", "size": 1, "direction": "request", "time_ns": 1.5}',
+            "line 2: time_ns: 1.5 is not an integer",
+        ),
     ],
 )
 def test_a_bad_line_is_one_plain_line_and_leaves_no_capture(tmp_path: Path, line: bytes, words: str) -> None:

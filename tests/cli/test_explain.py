@@ -44,7 +44,7 @@ def test_there_are_pages_of_other_things_too(page: str, words: str) -> None:
     ("words", "answer"),
     [
         (["ftch"], "nothing is called 'ftch'; did you mean Fetch"),
-        (["Fetch", "99"], "Fetch has no version 99: there are 0-18"),
+        (["Fetch", "99"], "Fetch has no version 99; it has 0-18"),
         (["records", "2"], "records has no versions"),
         (["tiny-batches", "2"], "tiny-batches has no versions"),
         (["NOT_LEADER"], "nothing is called 'NOT_LEADER'; did you mean NOT_LEADER_OR_FOLLOWER"),

@@ -47,7 +47,7 @@ def test_what_can_not_be_exported_is_one_line(tmp_path: Path) -> None:
         ((str(tmp_path / "empty"), "-w", out), 2, b"a folder without captures"),
         ((JAVA, "--rows", "9-7", "-w", out), 2, b"'9-7' is neither a row number"),
         ((JAVA, "--rows", "100000", "-w", out), 1, b"no row 100000"),
-        ((JAVA, "-w", str(tmp_path / "no" / "folder.txt")), 2, b"no such file"),
+        ((JAVA, "-w", str(tmp_path / "no" / "folder.txt")), 2, b"there is no folder"),
         ((JAVA, "-w", str(tmp_path / "no.name")), 2, b"choose a format with --format"),
         ((JAVA, "-w", "-"), 2, b"choose a format with --format"),
         ((JAVA, "-w", out, "-f", "no"), 2, b""),
@@ -149,4 +149,4 @@ def test_a_name_that_ends_in_a_slash_is_no_file(tmp_path: Path) -> None:
     assert (done.returncode, done.stderr.decode()) == (2, f"kdissect: {tmp_path}/out.pcapng/: is a directory\n")
     assert not list(tmp_path.iterdir())
     done = kdissect("show", "")
-    assert (done.returncode, done.stderr.decode()) == (2, "kdissect: : no such file or directory\n")
+    assert (done.returncode, done.stderr.decode()) == (2, "kdissect: '': no such file or directory\n")

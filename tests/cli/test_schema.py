@@ -318,4 +318,4 @@ def test_an_import_of_before_that_is_bad_is_one_line(run: Run, tmp_path: Path, d
 def test_an_unknown_release_gets_the_known_ones(run: Run) -> None:
     done = run("schema", "diff", "4.4.0", "5.0")
     assert (done.returncode, len(done.stderr.splitlines())) == (2, 1)
-    assert "there are 3.6.2, 3.7.2" in done.stderr
+    assert "known are 3.6.2, 3.7.2" in done.stderr

@@ -81,14 +81,14 @@ def test_a_broker_that_lacks_the_version_answers_in_version_0(body: dict[str, ob
         ({"correlation_id": 2**31}, "request.header.correlation_id: 2147483648 is not in the range"),
         ({"client_id": "x" * 40_000}, "request.header.client_id: 40,000 bytes are too long"),
         ({"api_key": 999}, "request.body: API key 999 is in the range"),
-        ({"api_key": 2**15}, "api_key: 32768 is no integer from"),
-        ({"api_key": True}, "api_key: True is no integer from"),
+        ({"api_key": 2**15}, "api_key: 32768 is not an integer from"),
+        ({"api_key": True}, "api_key: True is not an integer from"),
         ({"api_key": None, "api": "Metadta"}, "api: no API is called 'Metadta'"),
         ({"api_key": None, "api": None}, "api_key: is needed for a request"),
         ({"api_version": -1}, "request.body: Metadata v-1 is not known"),
-        ({"api_version": None}, "api_version: None is no integer"),
+        ({"api_version": None}, "api_version: None is not an integer"),
         ({"request": {"size": 40, "body": {}}}, "request: 21 of its bytes are not in the line"),
-        ({"request": {"size": -1, "body": {}}}, "request.size: -1 is no integer from 4"),
+        ({"request": {"size": -1, "body": {}}}, "request.size: -1 is not an integer from 4"),
         ({"api_key": None, "api": None, "request": None, "response": {"size": 40, "body": {}}}, "response: 32 of its"),
         ({"response": {"body": {"brokers": [{"port": "x"}]}}}, "response.body.brokers[0].port: 'x' is not an integer"),
     ],
@@ -131,5 +131,5 @@ def test_a_frame_of_the_largest_size_of_which_little_was_captured_is_no_error() 
     line = METADATA | {"request": None, "response": {"size": size, "header": {"correlation_id": 7}, "rest": "00ff"}}
     with pytest.raises(dissector.EncodeError, match="of its bytes are not in the line"):
         dissector.encode(line)
-    with pytest.raises(dissector.EncodeError, match="is no integer"):
+    with pytest.raises(dissector.EncodeError, match="is not an integer"):
         dissector.encode(line | {"response": {"size": size + 1, "rest": "00ff"}})

@@ -240,7 +240,7 @@ def test_a_port_that_is_taken_or_is_none_is_one_line(tmp_path: Path) -> None:
         port = taken.getsockname()[1]
         for value, line in (
             (str(port), f"--metrics 127.0.0.1:{port}: address already in use"),
-            ("what", "--metrics what: is not HOST:PORT"),
+            ("what", "--metrics what: the port is missing"),
         ):
             words = ["proxy", "b:1", "--listen", "0", "--text", "--metrics", value]
             done = run_module("dissector", words, dict(os.environ))

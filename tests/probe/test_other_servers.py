@@ -160,10 +160,10 @@ def test_nobody_listens() -> None:
 @cases(
     ("words", "answer"),
     [
-        ([""], ": is not HOST or HOST:PORT"),
-        (["broker:"], "broker:: is not HOST or HOST:PORT"),
-        (["broker:0"], "broker:0: is not HOST or HOST:PORT"),
-        (["broker:65536"], "broker:65536: is not HOST or HOST:PORT"),
+        ([""], "'': not HOST or HOST:PORT"),
+        (["broker:"], "broker:: not HOST or HOST:PORT"),
+        (["broker:0"], "broker:0: '0' is not a port from 1 to 65535"),
+        (["broker:65536"], "broker:65536: '65536' is not a port from 1 to 65535"),
         (["::1:9092"], "::1:9092: write an IPv6 address in brackets, [::1]:9092"),
         (["no-such-host.invalid:9092"], "no-such-host.invalid:9092: no such host is known"),
         (["127.0.0.1:9", "--timeout", "nan"], "a time-out of nan s is not between 0 and 600 s"),
@@ -179,6 +179,7 @@ def test_addresses() -> None:
     assert Address.parse("[::1]:9092") == Address("::1", 9092)
     assert str(Address.parse("[::1]:9092")) == "[::1]:9092"
     assert Address.parse("broker-1:19092") == Address("broker-1", 19092)
+    assert Address.parse("PLAINTEXT://broker-1") == Address("broker-1", 9092)
 
 
 def test_an_unanswered_request_is_kept_as_an_exchange() -> None:

@@ -148,7 +148,7 @@ def test_the_report_has_the_exchanges_and_names_the_recording(failing: tuple[Pat
         ("test_too_early", "the proxy does not listen yet: ask for bootstrap in the with statement"),
         ("test_twice", "the capture was used already: ask kafka_proxy for another one"),
         ("test_of_packets", "kafka_capture captures packets: clients connect to their brokers; kafka_proxy listens"),
-        ("test_no_address", "broker.example:what: is not HOST or HOST:PORT"),
+        ("test_no_address", "broker.example:what: 'what' is not a port from 1 to 65535"),
         ("test_fault_afterwards", "the proxy does not run: arm faults in the with statement"),
         ("test_fault_of_packets", "kafka_capture captures packets, and can change none: kafka_proxy can"),
         ("test_refused", "kafka_proxy: --ca /none.pem: no such file or directory"),

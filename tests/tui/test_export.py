@@ -162,7 +162,7 @@ async def test_no_file_is_overwritten_and_an_invalid_name_is_reported(shared: Sh
     (here / "there.txt").write_text("mine")
     async with shared.opened(JAVA) as screen:
         assert await export(screen, 1, "Transcript", name="there.txt") == "not written: there.txt: file exists"
-        assert "no such file" in await export(screen, 1, "Transcript", name="no/folder.txt")
+        assert "there is no folder" in await export(screen, 1, "Transcript", name="no/folder.txt")
     assert (here / "there.txt").read_text() == "mine"
 
 

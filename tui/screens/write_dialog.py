@@ -13,7 +13,8 @@ from textual.worker import get_current_worker
 
 from dissector.capture import CaptureError
 from dissector.core.files import private
-from dissector.core.text import byte_size, clean, os_reason
+from dissector.core.output_files import write_reason
+from dissector.core.text import byte_size, clean
 from tui.screens.dialog import Dialog
 from tui.threads import call_on_ui
 
@@ -65,7 +66,7 @@ class WriteDialog(Dialog[str | None]):
         except CaptureError as error:
             messages = [f"not written: {error}"]
         except (OSError, ValueError) as error:
-            messages = [f"not written: {self._path}: {os_reason(error)}"]
+            messages = [f"not written: {self._path}: {write_reason(str(self._path), error)}"]
         if not get_current_worker().is_cancelled:
             call_on_ui(self, self._end, clean("; ".join(messages)))
 

@@ -29,6 +29,7 @@ from dissector.capture.live.scapy_socket import NOTE as SLOW
 from dissector.capture.live.scapy_socket import ScapySocket
 from dissector.capture.live.settings import CaptureSettings
 from dissector.capture.live.writer import CaptureWriter
+from dissector.core.output_files import write_reason
 from dissector.core.text import os_reason
 
 BUILT_IN_ENGINE: Final = "AF_PACKET"
@@ -118,7 +119,7 @@ def _capture_here(
     try:
         output = CaptureWriter(settings, ring.link_type, lambda file: send_event(events.FILE, file=file), files)
     except OSError as error:
-        raise CaptureError(f"{name}: {os_reason(error)}") from None
+        raise CaptureError(f"{name}: {write_reason(name, error)}") from None
     rights.give_up()
     _started(engine)
     wait = TrafficWait(ring.fileno())

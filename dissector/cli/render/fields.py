@@ -7,7 +7,6 @@ without decoding a frame.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
-from difflib import get_close_matches
 from typing import Any, Final
 
 import orjson
@@ -16,6 +15,7 @@ from dissector.capture_session import Capture
 from dissector.cli.errors import UsageError
 from dissector.core.arrays import Int64
 from dissector.core.json_text import encodable
+from dissector.core.suggestions import did_you_mean
 from dissector.exchange.field_paths import SIDES, bodies, found, header_fields, leads, leads_into_bytes, paths
 from dissector.exchange.model import Exchange
 from dissector.exchange.row_fields import ROW_FIELDS, row_fields
@@ -35,13 +35,14 @@ TABLE: Final = (
 
 def parse(words: str) -> tuple[str, ...]:
     """Return the names of ``a,b,c``. Raises `UsageError` for an unknown name."""
+    if not (words := words.rstrip(", ")):
+        raise UsageError("--fields needs names of fields: conn,api,latency")
     names = tuple(word.strip() for word in words.split(","))
     for name in names:
         if name not in ROW_FIELDS and not _is_path(name):
-            near = get_close_matches(name, dict.fromkeys((*ROW_FIELDS, *_near_paths(name))), n=3)
             known = ", ".join(field.name for field in row_fields())
-            hint = f"did you mean {', '.join(near)}" if near else f"there are {known}, and paths of fields"
-            raise UsageError(f"--fields: unknown field {name!r}; {hint}")
+            hint = did_you_mean(name, (*ROW_FIELDS, *_near_paths(name))) or f"; there are {known}, and paths of fields"
+            raise UsageError(f"--fields: unknown field {name!r}{hint}")
     return names
 
 

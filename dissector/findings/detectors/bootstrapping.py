@@ -157,10 +157,10 @@ class AdvertisedLoopback(Aggregator[Bootstrapped | Worked | Advertised]):
         "Metadata has a loopback address (127.0.0.1, localhost) or a wildcard (0.0.0.0) for a broker, and the client "
         "is on another host: it connects to itself.",
         "The broker's advertised.listeners has an address that only its own host can use, or is not set, so that the "
-        "address of listeners is advertised. It is the usual trouble with brokers in containers.",
+        "broker advertises the address in listeners. This is common with brokers in containers.",
         "Set advertised.listeners to an address that the client can reach, one for each listener: "
-        "PLAINTEXT://kafka:9092 within the network of the containers, PLAINTEXT://localhost:29092 for their host. "
-        "Nothing, if the client is on that host, and reaches the broker by a forwarded port.",
+        "PLAINTEXT://kafka:9092 within the network of the containers, PLAINTEXT://localhost:29092 for their host. No "
+        "change is needed if the client runs on that host and reaches the broker through a forwarded port.",
     )
 
     def add(self, row: int, observed: Bootstrapped | Worked | Advertised) -> None:
@@ -181,7 +181,7 @@ class ReconnectStorm(Aggregator[Bootstrapped | Worked | Advertised]):
     extractor: ClassVar = BootstrapExtractor
     explanation: ClassVar = Explanation(
         "reconnect-storm",
-        "Connects again and again, and only bootstraps",
+        "Client reconnects again and again, and only bootstraps",
         Severity.ERROR,
         "A client asked for metadata on ten connections or more to a server, without a pause of thirty seconds, and "
         "nothing but ApiVersions, Metadata, logins and the like was answered on them. The message says which side "

@@ -33,7 +33,8 @@ class LeftOut(CloseCause):
         "capture has the whole connection, from its beginning and without a gap. On connections that stay open it is "
         "broker-silent.",
         "Kafka's brokers answer the requests of a connection in order. Those of Kafka 0.9 never answer ApiVersions, "
-        "which they do not know. Else the server is a home-made one, a mock, or a proxy that dropped the response.",
+        "which they do not know. Otherwise the server is an in-house one, a mock, or a proxy that dropped the "
+        "response.",
         "If it is ApiVersions, use a client for the broker's release, or upgrade the broker. Otherwise correct the "
         "server: a client that matches responses by their order closes the connection on the next one.",
     )

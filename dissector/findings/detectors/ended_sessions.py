@@ -25,13 +25,13 @@ class ClosedBeforeRequest(CloseCause):
     contradictions: ClassVar = (if_.closed_by_client, if_.other_protocol)
     explanation: ClassVar = Explanation(
         "closed-before-request",
-        "Request on a connection that was closed already",
+        "Request on a connection that was already closed",
         Severity.ERROR,
-        "The broker, or a device on the way, had closed the connection before the client sent this request. It was not "
-        "read, whatever is in it.",
-        "If nothing had been said on the connection for a while, it was closed as idle: by the broker "
-        "(connections.max.idle.ms, 10 minutes unless configured otherwise), a load balancer or a firewall (often 4 to "
-        "6 minutes). Else the broker or a proxy was stopped.",
+        "The broker, or a device on the way, had closed the connection before the client sent this request. The "
+        "broker never read it, whatever it contains.",
+        "If the connection had been quiet for a while, it was closed as idle: by the broker (connections.max.idle.ms, "
+        "10 minutes unless configured otherwise), a load balancer or a firewall (often 4 to 6 minutes). Otherwise the "
+        "broker or a proxy was stopped.",
         "Nothing, if the client opens another connection and repeats the request. Otherwise set the client's "
         "connections.max.idle.ms below the idle timeout of the broker and of every device in between, so that the "
         "client closes first.",

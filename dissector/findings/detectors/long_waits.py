@@ -71,8 +71,8 @@ class ImpatientClient(Aggregator[CutWait]):
         "wait-cut-short",
         "Client gives up before a Fetch must be answered",
         Severity.ERROR,
-        "A client closed connections with a Fetch in flight, each as long after the Fetch, and max_wait_ms allows the "
-        "broker to wait longer than that.",
+        "A client closed connections with a Fetch in flight, always the same time after the Fetch, although "
+        "max_wait_ms allows the broker to wait longer.",
         "The client's request timeout is below the time that it lets the broker wait for records. Where there are "
         "none, each Fetch ends in a disconnect and a new connection.",
         "Set fetch.max.wait.ms (fetch.wait.max.ms in librdkafka, maxWaitTimeInMs in kafkajs) well below "
@@ -115,8 +115,8 @@ class WaitsBehind(ConnectionDetector):
         Severity.WARNING,
         "A request was sent on a connection on which a Fetch, JoinGroup or the like was waiting on purpose, and its "
         "response came together with that of the other one, ten seconds or more later.",
-        "A broker answers the requests of a connection in order, so whatever comes behind a long Fetch waits for it: "
-        "a heartbeat that waits for longer than session.timeout.ms costs the member its place in the group.",
+        "A broker answers the requests of a connection in order, so whatever is queued behind a long Fetch waits for "
+        "it: a heartbeat that waits for longer than session.timeout.ms costs the member its place in the group.",
         "Lower the wait (fetch.max.wait.ms, fetch.wait.max.ms in librdkafka), or use another connection for "
         "coordinator requests, as Kafka's own client does.",
     )

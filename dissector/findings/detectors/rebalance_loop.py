@@ -86,12 +86,13 @@ class RebalanceLoop(Aggregator[GroupEvent]):
         "rebalance-loop",
         "Group rebalances again and again",
         Severity.WARNING,
-        "One member left or was removed three times, members joined and soon went four times in a row, or a group "
+        "One member left or was removed three times, members joined and soon left four times in a row, or a group "
         "rebalanced five times for one other cause, with pauses no longer than ten minutes or twice "
         "max.poll.interval.ms. Deployments, restarts and steps of the protocol (MEMBER_ID_REQUIRED) are not counted.",
         "The finding names the member and its reason. A member that takes longer than max.poll.interval.ms to process "
-        "what it polled leaves and joins again. One whose heartbeats stop for session.timeout.ms is removed. Processes "
-        "that start and stop one after the other cause it too, and what a member does that is not in the capture.",
+        "what it polled leaves and joins again. One whose heartbeats stop for session.timeout.ms is removed. "
+        "Processes that start and stop one after the other cause it too, and so do members whose traffic is not in "
+        "the capture.",
         "Do what the finding says for its cause; kdissect groups, and L on the screen, show each generation. For late "
         "polls, process less at a time (max.poll.records) or allow more time (max.poll.interval.ms); for restarts, "
         "give members a group.instance.id; the cooperative-sticky assignor and group.protocol=consumer stop fewer of "

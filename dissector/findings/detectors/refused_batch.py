@@ -56,8 +56,8 @@ class RefusedBatch(MessageDetector):
         "feature that a topic of an old message format lacks, or their size.",
         "CORRUPT_MESSAGE stands for much more than damage. Brokers before 2.4 respond with it to a record without a "
         "key for a topic with cleanup.policy=compact, as newer ones do with INVALID_RECORD; brokers of any age to a "
-        "batch that the client wrote wrongly. Where the message says may, the bytes are right, and the reason is the "
-        "topic's configuration.",
+        'batch that the client wrote wrongly. Where the message says "may", the bytes are right, and the reason is '
+        "the topic's configuration.",
         "Correct the client as the message says, or give it the broker's version. Give records of compacted topics a "
         "key. Azure Event Hubs take no compressed batches in some tiers: set compression.type=none.",
     )

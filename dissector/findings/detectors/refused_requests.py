@@ -28,7 +28,7 @@ class OversizedRequest(CloseCause):
         "connection ended in the middle of a large one.",
         "A broker reads the size first, and closes the connection if it is too large: the client sees a disconnect "
         "and no error. A huge size often means that the bytes are not Kafka at all: TLS or HTTP on a plain listener, "
-        "or a client that wrote its stream wrongly.",
+        "or a client that corrupted its own stream.",
         "Lower max.request.size, batch.size or the number of partitions in one request, or raise "
         "socket.request.max.bytes on the brokers. If the size makes no sense, check security.protocol and the port.",
     )
@@ -133,9 +133,9 @@ class LoginRequired(CloseCause):
         "The listener is SASL_PLAINTEXT or SASL_SSL: before a login it accepts only ApiVersions and SaslHandshake. "
         "The client is configured with security.protocol=PLAINTEXT, which is the default, or SSL.",
         "Set security.protocol=SASL_PLAINTEXT (SASL_SSL with TLS), sasl.mechanism and the credentials "
-        "(sasl.jaas.config in Java, sasl.username and sasl.password in librdkafka). If the listener needs no login, or "
-        "other connections to it work without one, read the broker's log for this time, and that of a proxy in "
-        "between: one that is older than the client may offer the broker's versions and not know them.",
+        "(sasl.jaas.config in Java, sasl.username and sasl.password in librdkafka). If the listener needs no login, "
+        "or other connections to it work without one, read the broker's log for this time, and that of a proxy in "
+        "between: a proxy that is older than the client may offer the broker's versions without knowing them.",
     )
 
     @classmethod

@@ -25,8 +25,8 @@ class RemovedVersion(CloseCause):
         Severity.ERROR,
         "The request has a version that newer releases of Kafka removed, and the broker closed the connection without "
         "a response.",
-        "The client is older than the broker supports: Kafka 4 removed the versions of before Kafka 2.1 (KIP-896). Or "
-        "the client could use newer versions, but a setting says that the broker is old, so it does not send "
+        "The client is older than the broker supports: Kafka 4 removed the versions from before Kafka 2.1 (KIP-896). "
+        "Or the client could use newer versions, but a setting says that the broker is old, so it does not send "
         "ApiVersions. Or the broker is so old that it does not have the version yet: nothing on the connection shows "
         "its age, unless the message names one cause only.",
         "See which release the broker is. If it is new, upgrade the client: in librdkafka remove "
@@ -79,9 +79,10 @@ class SuspectVersion(CloseCause):
         "client did not ask with ApiVersions which versions the broker has.",
         "A broker that does not have the version closes the connection. It may also have been stopped at this moment, "
         "or want TLS or a login.",
-        "See the broker's log for this time. Let the client ask for versions (api.version.request=true in librdkafka, "
-        "no api_version in kafka-python), or set the broker's true version in the client (Config.Version in sarama). "
-        "SaslHandshake version 1 came with Kafka 1.0: sarama has Config.Net.SASL.Version for brokers before that.",
+        "Check the broker's log for this time. Let the client ask for versions (api.version.request=true in "
+        "librdkafka, no api_version in kafka-python), or set the broker's true version in the client (Config.Version "
+        "in sarama). SaslHandshake version 1 came with Kafka 1.0: sarama has Config.Net.SASL.Version for brokers "
+        "before that.",
     )
 
     @classmethod

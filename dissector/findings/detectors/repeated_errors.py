@@ -123,11 +123,11 @@ class ErrorStorm(Aggregator[RepeatedError]):
         "Same error again and again",
         Severity.WARNING,
         "A client got the same error from the same API ten times or more without a pause of ten seconds, or twenty "
-        "times without one of thirty seconds. Of errors that are not retriable it is the same error of the same topic, "
+        "times without one of thirty seconds. An error that is not retriable counts if it is about the same topic, "
         "partition or group: the client repeats what can't succeed.",
-        "Of a retriable error: the client retries faster than the cause goes away, such as a leader election, a "
+        "A retriable error: the client retries faster than the cause goes away, such as a leader election, a "
         "coordinator that moves or is loading, replicas that are not in sync, a topic that does not exist; or it asks "
-        "the same broker again without refreshing its metadata. Of another error: the client does not handle it, such "
+        "the same broker again without refreshing its metadata. Any other error: the client does not handle it, such "
         "as an offset out of range that it does not reset, or a missing permission.",
         "Do what the error requires (kdissect explain errors). retry.backoff.ms and retry.backoff.max.ms set the pace "
         "of retries, delivery.timeout.ms and default.api.timeout.ms when the client gives up. A client that does not "

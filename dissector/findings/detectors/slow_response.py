@@ -50,7 +50,8 @@ SLOW: Final = Explanation(
     Severity.WARNING,
     "The response took far longer than this API usually does on this connection: ten times the median, and longer "
     "than 95 % of the others. Or the response to a Fetch came long after max_wait_ms. The message says which part of "
-    "the latency was long. What was slow at the same time, on all connections to a broker, is one finding.",
+    "the latency was long. All responses that were slow at the same time, on any connection to a broker, make one "
+    "finding.",
     "If the broker took long: its disk or its replicas were slow (acks=all waits for them), a quota delayed the "
     "response, request threads or the network thread were busy, or an earlier request on the same connection took "
     "long; if several connections waited, the broker may have stalled as a whole (garbage collection, a paused "

@@ -42,10 +42,10 @@ class Unacknowledged(ConnectionDetector):
         "acknowledgement of them. The message says how often, for how long, and what else the capture shows.",
         "If only full-sized segments are lost, and smaller ones were acknowledged: a tunnel or link on the path has a "
         "smaller MTU, and the ICMP messages that would say so are filtered. If the connection was idle before: a "
-        "firewall, load balancer or NAT has forgotten it. Else the other machine, or the network to it, is down.",
+        "firewall, load balancer or NAT has forgotten it. Otherwise the other machine, or the network to it, is down.",
         "MTU: ping -M do -s 1472 from one end to the other; lower the interface's MTU or clamp the MSS. Idle: set "
         "connections.max.idle.ms of clients below the timeout of the device, or let TCP keep-alives run more often "
-        "than that. Else capture on the other end too, to see whether the segments arrive there.",
+        "than that. Otherwise capture on the other end too, to see whether the segments arrive there.",
     )
 
     def __init__(self, found: FindingSink, context: FindingContext) -> None:

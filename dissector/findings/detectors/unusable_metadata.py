@@ -24,15 +24,15 @@ UNUSABLE: Final = Explanation(
     "unusable-metadata",
     "Metadata that no client can use",
     Severity.ERROR,
-    "A broker's host in Metadata is no host name or IP address, such as a URL, or its port is outside 1 to 65535. Or a "
-    "partition without an error has a leader that is none of the response's brokers. Clients can't connect to it, and "
-    "ask for metadata again and again.",
+    "A broker's host in Metadata is neither a host name nor an IP address (a URL, for example), or its port is "
+    "outside 1 to 65535. Or a partition without an error has a leader that is not among the response's brokers. "
+    "Clients can't connect to it, and ask for metadata again and again.",
     "The broker's advertised.listeners, or a proxy's setting for it, has an address in another form: with a scheme "
-    "such as http:// in place of a listener's name, with two ports, several in one. Or another vendor's broker, a mock "
-    "or a proxy leaves brokers out, or numbers them in two ways: Kafka's brokers respond with LEADER_NOT_AVAILABLE or "
-    "LISTENER_NOT_FOUND where they do not know the leader's address.",
+    "such as http:// in place of a listener's name, with two ports, or several addresses in one. Or another vendor's "
+    "broker, a mock or a proxy leaves brokers out, or numbers them in two ways: Kafka's brokers respond with "
+    "LEADER_NOT_AVAILABLE or LISTENER_NOT_FOUND where they do not know the leader's address.",
     "Correct advertised.listeners (KAFKA_ADVERTISED_LISTENERS in containers): LISTENER://host:port, one for each "
-    "listener, separated by commas. Of a leader, correct the server or the proxy: each leader_id must be the node_id "
+    "listener, separated by commas. For a leader, correct the server or the proxy: each leader_id must be the node_id "
     "of one of the brokers.",
 )
 

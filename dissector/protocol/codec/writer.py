@@ -12,6 +12,7 @@ import struct
 from collections.abc import Mapping
 from typing import Final
 
+from dissector.core.suggestions import did_you_mean
 from dissector.protocol.codec.plan import (
     ArrayPlan,
     FieldPlan,
@@ -65,7 +66,8 @@ class Writer:
             known.add(UNKNOWN_TAGS)
         for name in values:
             if name not in known and not self.is_derived(name, values):
-                raise EncodeError(f"there is no such field in this version of {plan.name}", name)
+                near = did_you_mean(name, known)
+                raise EncodeError(f"there is no such field in this version of {plan.name}{near}", name)
 
     def is_derived(self, name: str, values: Mapping[str, object]) -> bool:
         """Return whether a name is not a field but derived from one."""

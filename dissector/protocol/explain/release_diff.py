@@ -55,7 +55,7 @@ def release_side(text: str) -> ReleaseSide:
     of_minor = [each for each in known_releases() if each.startswith(f"{text}.")]
     if len(of_minor) == 1:
         return release_side(of_minor[0])
-    raise SchemaError(f"{text}: neither a jar nor a known release: there are {', '.join(known_releases())}")
+    raise SchemaError(f"{text}: neither a jar nor a known release; known are {', '.join(known_releases())}")
 
 
 def _shipped(label: str) -> ReleaseSide:

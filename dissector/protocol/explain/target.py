@@ -37,7 +37,7 @@ class ExplainTarget:
         valid = self.messages[0].valid_versions
         digits = text.lower().removeprefix("v")
         if not (digits.isascii() and digits.isdigit() and valid.contains(int(digits[:6]))):
-            raise UnknownTargetError(f"{self.name} has no version {text}: there are {valid}")
+            raise UnknownTargetError(f"{self.name} has no version {text}; it has {valid}")
         return int(digits)
 
 
@@ -46,7 +46,7 @@ def find_target(word: str) -> ExplainTarget:
     if word.isascii() and word.isdigit():
         found = api(int(word[:6]))
         if found is None:
-            raise UnknownTargetError(f"no API has the key {word}: there are {_keys()}")
+            raise UnknownTargetError(f"no API has the key {word}; keys are {_keys()}")
         return _of_api(found)
     subject = _names().get(normalized(word))
     if subject is None:

@@ -1,5 +1,6 @@
 """The error of a rule that can't be read: one plain line with a column."""
 
+from dissector.core.suggestions import alternatives
 from dissector.core.text import clean
 
 
@@ -15,7 +16,7 @@ class FaultError(ValueError):
     """
 
     def __init__(self, text: str, column: int, message: str, near: tuple[str, ...] = ()) -> None:
-        hint = f"; did you mean {', '.join(near)}" if near else ""
+        hint = f"; did you mean {alternatives(near)}" if near else ""
         super().__init__(clean(f"column {column + 1}: {message}{hint}"))
         self.text = text
         self.column = column

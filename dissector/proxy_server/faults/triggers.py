@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Final, Protocol
 
-from dissector.filter.errors import nearest
+from dissector.core.suggestions import nearest
 from dissector.proxy_server.faults.errors import WordError
 from dissector.proxy_server.faults.words import Word, count, duration_ns, share, shown_duration, shown_share
 

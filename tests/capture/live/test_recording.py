@@ -232,7 +232,7 @@ def test_a_missing_interface_is_reported_with_the_existing_ones() -> None:
 
 @needs_rights
 def test_an_unwritable_file_is_reported(tmp_path: Path) -> None:
-    with pytest.raises(CaptureError, match="no such file or directory"):
+    with pytest.raises(CaptureError, match="there is no folder"):
         Recording(wanted(9092, tmp_path / "missing" / "kept.pcapng"))
 
 
