@@ -77,7 +77,8 @@ class CustomBuildHook(BuildHookInterface):
 def manual_page(version: str) -> bytes:
     """Return the manual page of the program in this tree."""
     command = [sys.executable, "-c", PRINT_MANUAL, version]
-    environment = {**os.environ, "PYTHONPATH": str(ROOT), "PYTHONDONTWRITEBYTECODE": "1"}
+    path = os.pathsep.join([str(ROOT), *filter(None, sys.path)])  # an isolated build has typer only where we find it
+    environment = {**os.environ, "PYTHONPATH": path, "PYTHONDONTWRITEBYTECODE": "1"}
     return subprocess.run(command, check=True, stdout=subprocess.PIPE, env=environment, cwd=ROOT).stdout
 
 

@@ -48,7 +48,7 @@ def test_a_wheel_has_the_samples_and_a_readme_without_relative_links(wheel: Path
     assert archive.read("dissector/samples/orders.pcapng") == (ROOT / "pcaps/java.pcapng").read_bytes()
     (name,) = (each for each in archive.namelist() if each.endswith(".dist-info/METADATA"))
     metadata = archive.read(name).decode()
-    assert "Six tasks" in metadata
+    assert "Eight tasks" in metadata
     assert re.findall(r"\]\((?!https:)[^)]*\)", metadata) == []
 
 

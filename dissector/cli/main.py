@@ -85,7 +85,7 @@ def _print_usage_error(error: Any) -> int:
         return int(error.exit_code)
     from dissector.cli.usage_errors import usage_words
 
-    return print_error(usage_words(error, PROGRAM, COMMANDS))
+    return print_error(usage_words(error, PROGRAM, whole_program))
 
 
 def print_version(wanted: bool) -> None:

@@ -7,7 +7,7 @@ Invariant: this is imported when a line is wrong, so that a right one does not p
 """
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable
 from difflib import get_close_matches
 from typing import Any, Final
 
@@ -36,12 +36,12 @@ _FORMAT: Final = "--format"
 _FILTER: Final = "--filter"
 
 
-def usage_words(error: Any, program: str, commands: Sequence[typer.Typer]) -> str:
-    """Return the line about an error of click's, or of the copy of click that Typer has; `commands` are all that the
-    program has, also those that were left out to start quickly."""
+def usage_words(error: Any, program: str, whole_program: Callable[[], typer.Typer]) -> str:
+    """Return the line about an error of click's, or of the copy of click that Typer has. `whole_program` has all commands,
+    also those that were left out to start quickly."""
     context = error.ctx
     if type(error).__name__ == "NoSuchOption" and context is not None:
-        return f"{_no_such_option(error, commands)}; see {context.command_path} --help"
+        return f"{_no_such_option(error, whole_program)}; see {context.command_path} --help"
     command = context.command_path if context is not None else program
     explain = {
         "BadParameter": _bad_value, "BadOptionUsage": _bad_option, "UsageError": _extra_arguments,
@@ -59,9 +59,9 @@ def _did_you_mean(found: "re.Match[str]") -> str:
     return f"; did you mean {(found[1] or found[2]).replace(chr(39), '')}"
 
 
-def _no_such_option(error: Any, commands: Sequence[typer.Typer]) -> str:
+def _no_such_option(error: Any, whole_program: Callable[[], typer.Typer]) -> str:
     name = error.option_name
-    meant = _meant_option(name, error.ctx) or _others_with(name, commands)
+    meant = _meant_option(name, error.ctx) or _others_with(name, whole_program)
     return f"no such option: {name}" + (f"; {meant}" if meant else "")
 
 
@@ -88,12 +88,9 @@ def _meant_option(name: str, context: Any) -> str:
     return ""
 
 
-def _others_with(name: str, apps: Sequence[typer.Typer]) -> str:
+def _others_with(name: str, whole_program: Callable[[], typer.Typer]) -> str:
     """Return which commands have an option; an empty string if none has."""
-    whole = typer.Typer()
-    for each in apps:
-        whole.registered_commands += each.registered_commands
-    commands = vars(get_command(whole))["commands"]
+    commands = vars(get_command(whole_program()))["commands"]
     found = [
         each for each, command in commands.items()
         if not command.hidden and any(name in option.opts for option in command.params)

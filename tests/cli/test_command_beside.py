@@ -22,7 +22,7 @@ from dissector.cli.passed_signals import PassedSignals
 from tests.capture.live.loopback import broker, needs_rights
 from tests.cases import cases
 from tests.cli.test_commands import KDISSECT, kdissect
-from tests.forked import run_module
+from tests.forked import PipedProgram, run_module
 
 HANGS: Final = 60
 slow = pytest.mark.slow
@@ -219,11 +219,9 @@ def test_what_is_typed_reaches_the_command_once() -> None:
 @slow
 @cases("number", [signal.SIGINT, signal.SIGTERM])
 def test_a_command_that_ends_by_a_signal_has_its_number(number: signal.Signals) -> None:
-    with subprocess.Popen(
-        [*KDISSECT, "proxy", "127.0.0.1:9", "--", "sh", "-c", "echo ready; exec sleep 60"],
-        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-    ) as process:  # fmt: skip
-        assert stream(process.stdout).readline() == "ready\n"
+    words = ("proxy", "127.0.0.1:9", "--", "sh", "-c", "echo ready; exec sleep 60")
+    with PipedProgram(KDISSECT[-1], *words) as process:
+        assert process.stdout.readline() == "ready\n"
         process.send_signal(number)
         assert process.wait(HANGS) == 128 + number
 

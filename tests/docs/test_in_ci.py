@@ -3,27 +3,32 @@
 import json
 import os
 import re
+import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any, Final
 from xml.etree import ElementTree
 
 import pytest
 
 from dissector.cli.beside_command import BOOTSTRAP_VARIABLES
+from tests.capture.live.loopback import needs_rights
 from tests.needs import needs
 from tests.probe.servers import mock_cluster
 from tests.test_documents import ROOT
 
 yaml = pytest.importorskip("yaml", reason="NOT TESTED without PyYAML")
 PAGE: Final = (ROOT / "docs" / "in-ci.md").read_text(encoding="utf-8")
-GITHUB, GITLAB = (yaml.safe_load(text) for text in re.findall(r"^```yaml\n(.*?)^```$", PAGE, re.DOTALL | re.MULTILINE))
+GITHUB, CAPTURED, GITLAB = (
+    yaml.safe_load(text) for text in re.findall(r"^```yaml\n(.*?)^```$", PAGE, re.DOTALL | re.MULTILINE)
+)
 ACTION: Final = yaml.safe_load((ROOT / "action.yml").read_text())
 KDISSECT: Final = """#!/bin/sh
 case "$*" in
-*--check*) shift; set -- proxy --ignore response-trailing-bytes "$@" ;;
+*--check*) command=$1; shift; set -- "$command" --ignore response-trailing-bytes "$@" ;;
 esac
 exec "{python}" -m dissector.cli.main "$@"
 """
@@ -79,12 +84,14 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Path, dic
     (folder / "tests/test_orders.py").write_text(TEST)
     programs = folder / "programs"
     programs.mkdir()
-    for name, text in (("kdissect", KDISSECT), ("python", '#!/bin/sh\nexec "{python}" "$@"\n')):
+    for name, text in (("kdissect", KDISSECT), ("python", '#!/bin/sh\nexec "{python}" "$@"\n'),
+                       ("sudo", '#!/bin/sh\nexec "$@"\n')):  # fmt: skip
         (programs / name).write_text(text.replace("{python}", sys.executable))
         (programs / name).chmod(0o755)
     with mock_cluster(1) as [address]:
         environment = os.environ | {
-            "PATH": f"{programs}:{os.environ['PATH']}", "PYTHONPATH": str(ROOT), "KAFKA": address, "OUTCOME": "good",
+            "PATH": f"{programs}:{os.environ['PATH']}", "PYTHONPATH": str(ROOT), "KAFKA": address,
+            "KAFKA_BOOTSTRAP_SERVERS": address, "OUTCOME": "good",
             "GITHUB_STEP_SUMMARY": str(folder / "summary.md"), "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1",
             "PYTEST_ADDOPTS": "",
         }  # fmt: skip
@@ -108,12 +115,12 @@ def test_the_step_of_github_says_what_failed(folder: tuple[Path, dict[str, str]]
     place, environment = folder
     [step] = [each["run"] for each in steps(GITHUB) if "kdissect " in each.get("run", "")]
     summary, baseline = place / "summary.md", place / "orders.toml"
-    assert run(step, place, environment) == 0
-    assert "0 different" in summary.read_text() or " as before" in summary.read_text()
-    assert (place / "kafka.pcapng").stat().st_size > 1_000
-    baseline.write_text(re.sub(r"^(acks = ).*$", r'\1"1"', baseline.read_text(), flags=re.MULTILINE))
+    saved = baseline.read_text()
+    baseline.write_text(re.sub(r"^(acks = ).*$", r'\1"1"', saved, flags=re.MULTILINE))
     assert run(step, place, environment) == 1
+    baseline.write_text(saved)
     assert "settings.acks" in summary.read_text()
+    assert (place / "kafka.pcapng").stat().st_size > 1_000
     suites = ElementTree.parse(place / "kdissect.xml").getroot()
     assert [each.get("failures") for each in suites] == ["0", "1"]
     assert ElementTree.parse(place / "tests.xml").getroot()[0].get("failures") == "0"
@@ -123,10 +130,28 @@ def test_the_step_of_github_says_what_failed(folder: tuple[Path, dict[str, str]]
 
 @pytest.mark.long
 @pytest.mark.slow
-def test_the_step_of_gitlab_fails_with_the_tests(folder: tuple[Path, dict[str, str]]) -> None:
+def test_the_step_of_gitlab_passes_where_all_is_as_before(folder: tuple[Path, dict[str, str]]) -> None:
     place, environment = folder
     [step] = GITLAB["tests"]["script"]
     (place / "kdissect.xml").unlink(missing_ok=True)
-    assert run(step, place, environment | {"OUTCOME": "bad"}) == 1
-    assert ElementTree.parse(place / "tests.xml").getroot()[0].get("failures") == "1"
-    assert len(ElementTree.parse(place / "kdissect.xml").getroot()) == 2
+    assert run(step, place, environment) == 0
+    assert ElementTree.parse(place / "tests.xml").getroot()[0].get("failures") == "0"
+    assert [each.get("failures") for each in ElementTree.parse(place / "kdissect.xml").getroot()] == ["0", "0"]
+    assert " as before" in (place / "kdissect.md").read_text()
+
+
+@pytest.mark.long
+@pytest.mark.slow
+@needs_rights
+def test_the_step_that_captures_fails_with_the_tests(folder: tuple[Path, dict[str, str]]) -> None:
+    saved, environment = folder
+    [step] = CAPTURED
+    with TemporaryDirectory() as name:
+        place = Path(name)
+        shutil.copytree(saved / "tests", place / "tests")
+        shutil.copy(saved / "orders.toml", place)
+        place.chmod(0o777)  # as root without sudo, kdissect is nobody once it captures
+        files = {"OUTCOME": "bad", "GITHUB_STEP_SUMMARY": str(place / "summary.md")}
+        assert run(step["run"], place, environment | files) == 1
+        assert ElementTree.parse(place / "tests.xml").getroot()[0].get("failures") == "1"
+        assert len(ElementTree.parse(place / "kdissect.xml").getroot()) == 2, "both were judged all the same"
