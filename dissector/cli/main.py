@@ -24,6 +24,7 @@ from dissector.cli.screen import STDIN, is_terminal
 COMMANDS: Final = (
     "reading_commands",
     "comparing_commands",
+    "live_commands",
     "writing_commands",
     "recording_commands",
     "message_commands",

@@ -37,8 +37,8 @@ _FILTER: Final = "--filter"
 
 
 def usage_words(error: Any, program: str, whole_program: Callable[[], typer.Typer]) -> str:
-    """Return the line about an error of click's, or of the copy of click that Typer has. `whole_program` has all commands,
-    also those that were left out to start quickly."""
+    """Return the line about an error of click's, or of the copy of click that Typer has. `whole_program` gives all
+    commands, also those that were left out to start quickly."""
     context = error.ctx
     if type(error).__name__ == "NoSuchOption" and context is not None:
         return f"{_no_such_option(error, whole_program)}; see {context.command_path} --help"

@@ -18,7 +18,7 @@ def settings_of(monkeypatch: pytest.MonkeyPatch, *words: str, on_terminal: bool 
         return 0
 
     monkeypatch.setattr("dissector.cli.live.live", run)
-    monkeypatch.setattr("dissector.cli.writing_commands.is_terminal", lambda: on_terminal)
+    monkeypatch.setattr("dissector.cli.live_commands.is_terminal", lambda: on_terminal)
     monkeypatch.setattr(sys, "argv", ["kdissect", "proxy", "127.0.0.1:9", *words])
     with pytest.raises(SystemExit) as ended:
         app()
