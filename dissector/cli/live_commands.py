@@ -7,7 +7,7 @@ import typer
 from dissector.cli import completing
 from dissector.cli.command import CommandWords, Fields, Limit, command, examples
 from dissector.cli.formats import Format
-from dissector.cli.options import CaptureOptions, CsvOptions, VerdictOptions
+from dissector.cli.options import BrokerTls, CaptureOptions, CsvOptions, VerdictOptions
 from dissector.cli.screen import is_terminal
 
 if TYPE_CHECKING:  # imported on use: it takes a while
@@ -187,18 +187,7 @@ def proxy(
             metavar="HOST", help="Tell clients this host in place of the brokers'; by default the one listened on."
         ),
     ] = "",
-    tls: Annotated[bool, typer.Option("--tls", help="Speak TLS to the brokers.")] = False,
-    ca: Annotated[
-        str, typer.Option("--ca", metavar="FILE", help="Trust brokers with certificates of this PEM file.")
-    ] = "",
-    certificate: Annotated[
-        str, typer.Option("--cert", metavar="FILE", help="Show brokers this certificate (PEM), for mutual TLS.")
-    ] = "",
-    key: Annotated[str, typer.Option(metavar="FILE", help="The key of --cert, if it is in another file.")] = "",
-    server_name: Annotated[
-        str, typer.Option(metavar="NAME", help="Expect this name in the brokers' certificates.")
-    ] = "",
-    insecure: Annotated[bool, typer.Option("--insecure", help="Accept any certificate of a broker.")] = False,
+    brokers_tls: BrokerTls,
     tls_to_clients: Annotated[
         bool,
         typer.Option(
@@ -263,7 +252,7 @@ def proxy(
 
     if brokers == [SHOW_CA]:
         return show_ca()
-    speaks_tls = upstream_tls(ca, certificate, key, server_name, tls=tls, insecure=insecure)
+    speaks_tls = upstream_tls(brokers_tls)
     listens = listen_tls(listen_certificate, listen_key, tls=tls_to_clients)
     rules: tuple[tuple[str, str], ...] = ()
     report = None

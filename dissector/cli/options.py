@@ -223,6 +223,20 @@ class CsvOptions:
 
 
 @dataclass(frozen=True)
+class BrokerTls:
+    """How to speak TLS to brokers. Files are PEM."""
+
+    tls: Annotated[bool, Option("--tls", help="Speak TLS to the brokers.")] = False
+    ca: Annotated[str, Option("--ca", metavar="FILE", help="Trust brokers with certificates of this PEM file.")] = ""
+    certificate: Annotated[
+        str, Option("--cert", metavar="FILE", help="Show brokers this certificate (PEM), for mutual TLS.")
+    ] = ""
+    key: Annotated[str, Option(metavar="FILE", help="The key of --cert, if it is in another file.")] = ""
+    server_name: Annotated[str, Option(metavar="NAME", help="Expect this name in the brokers' certificates.")] = ""
+    insecure: Annotated[bool, Option("--insecure", help="Accept any certificate of a broker.")] = False
+
+
+@dataclass(frozen=True)
 class Cluster:
     """Where Spark runs: a master, a Spark Connect server, or all cores of this machine. Raises `UsageError`."""
 

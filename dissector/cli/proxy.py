@@ -12,6 +12,7 @@ from typing import Final
 from dissector.capture.errors import CaptureError
 from dissector.capture.live import RingSettings
 from dissector.cli.errors import UsageError
+from dissector.cli.options import BrokerTls
 from dissector.core.text import clean
 from dissector.proxy_server import AddressError, ListenTls, ProxySettings, UpstreamTls
 from dissector.proxy_server.settings import HOLD_SECONDS
@@ -56,21 +57,22 @@ def proxy_settings(
         raise UsageError(str(error)) from None
 
 
-def upstream_tls(
-    ca: str, certificate: str, key: str, server_name: str, *, tls: bool, insecure: bool
-) -> UpstreamTls | None:
+def upstream_tls(asked: BrokerTls) -> UpstreamTls | None:
     """Return how to speak TLS to brokers; None without `--tls`. Raises `UsageError`."""
-    given = {"--ca": ca, "--cert": certificate, "--key": key, "--server-name": server_name, "--insecure": insecure}
-    if not tls:
-        if named := next((name for name, value in given.items() if value), None):
+    files = {"--ca": asked.ca, "--cert": asked.certificate, "--key": asked.key}
+    if not asked.tls:
+        others = files | {"--server-name": asked.server_name, "--insecure": asked.insecure}
+        if named := next((name for name, value in others.items() if value), None):
             raise UsageError(f"{named} needs --tls: to speak TLS to the brokers")
         return None
-    _require_files({"--ca": ca, "--cert": certificate, "--key": key})
-    if key and not certificate:
+    _require_files(files)
+    if asked.key and not asked.certificate:
         raise UsageError("--key needs --cert: the certificate of the key")
-    if insecure:
+    if asked.insecure:
         _warn("--insecure: any certificate of a broker is taken, so whoever answers can read everything")
-    return UpstreamTls(_absolute(ca), _absolute(certificate), _absolute(key), server_name, insecure)
+    return UpstreamTls(
+        _absolute(asked.ca), _absolute(asked.certificate), _absolute(asked.key), asked.server_name, asked.insecure
+    )
 
 
 def listen_tls(certificate: str, key: str, *, tls: bool) -> ListenTls | None:

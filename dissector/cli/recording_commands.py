@@ -6,7 +6,7 @@ import typer
 
 from dissector.cli.command import CaptureFiles, command, examples
 from dissector.cli.formats import DiffFormat
-from dissector.cli.options import CaptureOptions
+from dissector.cli.options import BrokerTls, CaptureOptions
 
 recording_commands = typer.Typer()
 
@@ -103,16 +103,7 @@ def replay(
         float,
         typer.Option(metavar="SECONDS", min=0.1, max=3600, help="How much longer than recorded a response may take."),
     ] = 30.0,
-    tls: Annotated[bool, typer.Option("--tls", help="Speak TLS to the broker.")] = False,
-    ca: Annotated[str, typer.Option("--ca", metavar="FILE", help="Trust certificates of this PEM file.")] = "",
-    certificate: Annotated[
-        str, typer.Option("--cert", metavar="FILE", help="Show the broker this certificate (PEM), for mutual TLS.")
-    ] = "",
-    key: Annotated[str, typer.Option(metavar="FILE", help="The key of --cert, if it is in another file.")] = "",
-    server_name: Annotated[
-        str, typer.Option(metavar="NAME", help="Expect this name in the broker's certificate.")
-    ] = "",
-    insecure: Annotated[bool, typer.Option("--insecure", help="Accept any certificate.")] = False,
+    broker_tls: BrokerTls,
     user: Annotated[str, typer.Option(metavar="NAME", help="Log in with SASL as this user.")] = "",
     password_file: Annotated[
         str, typer.Option(metavar="FILE", help="The file with the password; by default KDISSECT_PASSWORD has it.")
@@ -136,7 +127,7 @@ def replay(
     from dissector.cli.replay import replay as run
 
     settings = replay_settings(
-        broker, upstream_tls(ca, certificate, key, server_name, tls=tls, insecure=insecure),
+        broker, upstream_tls(broker_tls),
         login_of(user, password_file, sasl_mechanism), speed, timeout, allow_writes=allow_writes,
         recorded_login=recorded_login,
     )  # fmt: skip
