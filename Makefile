@@ -146,11 +146,17 @@ wheels: ## wheels for Linux and macOS, x86_64 and arm64, and a source archive, i
 	@build/wheels/bin/twine check --strict dist/*
 	@build/wheels/bin/check-wheel-contents dist/*.whl
 
-.PHONY: try-wheel docs docs-outputs pictures
+.PHONY: try-wheel sbom docs docs-outputs pictures
 try-wheel: ## the wheel of dist/ for this machine, in an environment of its own: help, samples, rows
 	@rm -rf build/try && $(PYTHON) -m venv build/try/venv
 	@build/try/venv/bin/python $(PIP_INSTALL) --only-binary kafka-dissector --find-links dist kafka-dissector
 	@cd build/try && venv/bin/kdissect --version && venv/bin/kdissect samples && venv/bin/kdissect show samples/*.pcapng --limit 3
+
+sbom: ## what the wheel of dist/ for this machine installs, as CycloneDX JSON: build/sbom.cdx.json
+	@rm -rf build/sbom && $(PYTHON) -m venv build/sbom/tool && $(PYTHON) -m venv build/sbom/venv
+	@build/sbom/tool/bin/python $(PIP_INSTALL) cyclonedx-bom
+	@build/sbom/venv/bin/python $(PIP_INSTALL) --only-binary kafka-dissector --find-links dist kafka-dissector
+	@build/sbom/tool/bin/cyclonedx-py environment build/sbom/venv --output-file build/sbom.cdx.json
 
 $(VENV)/.docs: $(VENV)/.tests
 	@echo "installing what the documentation needs (once)"
