@@ -1,10 +1,10 @@
 """What was made of objects that never change, kept by their identity for as long as they are likely to come again.
 
 Invariants: an object is alive as long as anything is kept for it, so that no other one has its identity; what is kept
-has a bound, past which all is forgotten.
+has a bound, past which all is forgotten; a checkpoint has nothing of it, as objects have other identities when it is read.
 """
 
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 T = TypeVar("T")
 
@@ -16,6 +16,9 @@ class IdentityCache(Generic[T]):
         self._most = most
         self._kept: dict[int, tuple[object, T]] = {}
         self._size = 0
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {"_most": self._most, "_kept": {}, "_size": 0}
 
     def get(self, of: object) -> T | None:
         """Return what is kept for an object."""

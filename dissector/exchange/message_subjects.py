@@ -154,7 +154,7 @@ class _SessionPartitions:
     """The partitions of fetch sessions, each number once; of a session that stays as it is one tuple."""
 
     def __init__(self) -> None:
-        self._listed = IdentityCache[tuple[int, ...]](MOST_LISTED // LISTED)
+        self._listed: IdentityCache[tuple[int, ...]] = IdentityCache(MOST_LISTED // LISTED)
 
     def __call__(self, exchange: Exchange) -> tuple[int, ...]:
         """Those of an exchange."""

@@ -56,7 +56,7 @@ class RequestDecoder:
         self._by_connection = by_connection
         self._fetch_sessions = fetch_sessions
         self._exact_readings = ExactReadings()
-        self._named = IdentityCache[dict[str, list[int]]](MOST_LISTED)
+        self._named: IdentityCache[dict[str, list[int]]] = IdentityCache(MOST_LISTED)
         self._named_by: tuple[int, object] = -1, None
         """The last partitions of a fetch session, by names of topics: most Fetches leave them as they are."""
 
