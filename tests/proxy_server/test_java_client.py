@@ -36,7 +36,7 @@ def _newest(name: str) -> Path | None:
     return max(jars, key=lambda jar: [int(part) for part in re.findall(r"\d+", jar.name)], default=None)
 
 
-@pytest.mark.slow
+@pytest.mark.long  # Java takes five seconds of CPU
 def test_java_produces_and_consumes_through_the_proxy(tmp_path: Path) -> None:
     path = class_path()
     with dissector.serve(RECORDED) as broker, proxy(tmp_path, broker.bootstrap) as between:

@@ -200,7 +200,13 @@ def test_a_forgotten_message_goes_on_and_that_is_said(tmp_path: Path) -> None:
         begun = time.monotonic()
         person.client.ask("Heartbeat")
         assert 0.2 < time.monotonic() - begun < 5
-        [words] = [each for each in until(person.client.between.said, bool) if "went on" in each]
+        lines: list[str] = []
+
+        def said() -> list[str]:
+            lines.extend(each for each in person.client.between.said() if "went on" in each)
+            return lines
+
+        [words] = until(said, bool)
         assert words.startswith("a Heartbeat request of 127.0.0.1:")
         assert words.endswith("(correlation id 1) went on unchanged: it was held for the limit, 0.3 s")
         assert "then sent on at the time limit" in notes(person.client)[1]
@@ -237,7 +243,7 @@ def test_nothing_is_held_any_more(tmp_path: Path) -> None:
         person.client.ask("Produce")
         person.controls.intercept(None)
         person.client.ask("Heartbeat")
-        assert person.recording.interception.text is None
+        until(lambda: person.recording.interception.text, lambda text: text is None)
 
 
 def test_a_connection_that_ends_leaves_nothing_waiting(tmp_path: Path) -> None:
