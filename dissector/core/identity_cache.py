@@ -1,7 +1,8 @@
 """What was made of objects that never change, kept by their identity for as long as they are likely to come again.
 
 Invariants: an object is alive as long as anything is kept for it, so that no other one has its identity; what is kept
-has a bound, past which all is forgotten; a checkpoint has nothing of it, as objects have other identities when it is read.
+has a bound, past which all is forgotten; a checkpoint has nothing of it, as objects have other identities when they are
+read again.
 """
 
 from typing import Any, Generic, TypeVar
