@@ -113,7 +113,7 @@ def test_tables_of_another_make_are_one_line(tmp_path: Path) -> None:
     write_deltalake(tmp_path / "captures", pa.table({"digest": ["0" * 64], "path": ["a"]}))
     with pytest.raises(CaptureError, match="kdissect did not write this table"), open_tables(str(tmp_path)):
         pass
-    with pytest.raises(CaptureError, match="no tables found"), open_tables(str(tmp_path / "nowhere")):
+    with pytest.raises(CaptureError, match="no such folder"), open_tables(str(tmp_path / "nowhere")):
         pass
 
 

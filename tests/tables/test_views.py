@@ -111,7 +111,7 @@ def test_views_by_the_log_of_spark_name_no_file(tmp_path: Path) -> None:
 def test_what_is_no_folder_of_tables_is_told(tmp_path: Path) -> None:
     with pytest.raises(dissector.CaptureError, match="no tables found"):
         dissector.table_views(str(tmp_path))
-    with pytest.raises(ValueError, match="no engine: there are duckdb, spark"):
+    with pytest.raises(ValueError, match="is not an engine: there are duckdb, spark"):
         dissector.table_views(str(tmp_path), "sqlite")
 
 

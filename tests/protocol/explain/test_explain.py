@@ -113,7 +113,7 @@ def test_the_version_is_the_newest_stable_one_unless_given() -> None:
     assert unstable.version(None) == message("InitProducerIdRequest").valid_versions.high - 1
     assert find_target("Fetch").version("v4") == 4
     for wrong in ("99", "-1", "x", "²", "9" * 5_000):
-        with pytest.raises(UnknownTargetError, match=r"there are 0-\d+"):
+        with pytest.raises(UnknownTargetError, match=r"it has 0-\d+"):
             find_target("Fetch").version(wrong)
 
 
