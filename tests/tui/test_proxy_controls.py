@@ -166,9 +166,21 @@ async def test_messages_are_held_looked_at_edited_and_sent_on(tmp_path: Path, mo
         assert not Path(seen.read_text()).exists()
         await screen.until(lambda: screen.shown("#held-text") == "nothing waits")
 
+        for _ in range(2):
+            await asyncio.to_thread(screen.client.send, "Heartbeat")
+        await screen.until(lambda: screen.listed)
+        await screen.press("A")
+        await screen.until(lambda: len(screen.client.came) == 2)
+        await screen.press("i")
+        await screen.type("")
+        await screen.until(lambda: len(screen.client.came) == 3)
+        await screen.until(lambda: screen.shown("#held-head").startswith("nothing is intercepted"))
+
         editor(tmp_path, "line['request']['body']['group_id'] = 7", monkeypatch)
-        dropped = screen.client.send
-        await asyncio.to_thread(dropped, "Heartbeat")
+        await screen.press("i")
+        await screen.type("requests api == Heartbeat")
+        await screen.until(lambda: screen.shown("#held-head").startswith("intercepted: "))
+        await asyncio.to_thread(screen.client.send, "Heartbeat")
         await screen.until(lambda: screen.listed)
         await screen.press("e")
         await screen.until(lambda: any("the message still waits" in each for each in screen.notifications()))
@@ -177,16 +189,9 @@ async def test_messages_are_held_looked_at_edited_and_sent_on(tmp_path: Path, mo
         assert len(screen.listed) == 1
         await screen.press("x")
         await screen.until(lambda: not screen.listed)
-        assert len(screen.client.came) == 1
-
-        for _ in range(2):
-            await asyncio.to_thread(dropped, "Heartbeat")
-        await screen.until(lambda: screen.listed)
-        await screen.press("A")
-        await screen.until(lambda: len(screen.client.came) == 2)
+        assert len(screen.client.came) == 3
         await screen.press("i")
         await screen.type("")
-        await screen.until(lambda: len(screen.client.came) == 3)
         await screen.until(lambda: screen.shown("#held-head").startswith("nothing is intercepted"))
         await screen.press("escape")
         await screen.until(lambda: "‖" not in screen.title)
