@@ -4,7 +4,8 @@ Both protocols (`classic_protocol.py`, `epoch_protocol.py`) change it through th
 
 Invariants:
   * a first join that is answered with MEMBER_ID_REQUIRED is a step of the protocol and begins nothing;
-  * what happened before a generation was complete belongs to it, although rows come in the order of requests;
+  * what happened before a generation was complete belongs to it, although rows come in the order of requests; but a
+    broker reads a connection's requests one at a time, so a LeaveGroup behind a JoinGroup that waits comes after it;
   * state is bounded: `MAX_MEMBERS`, `MAX_CHANGES`, and the generations that are to be kept.
 """
 
@@ -136,16 +137,20 @@ class GroupState:
     def gone(self, row: int, event: GroupEvent, member: Member, kind: CauseKind, reason: str, *, sure: bool) -> None:
         if member.gone is not None:
             return
-        member.gone, member.gone_ns, member.is_sure = kind, event.time_ns, sure
-        details = _limit(member) if kind in (CauseKind.POLL_TIMEOUT, CauseKind.LEFT) else ""
-        trigger = Trigger(event.time_ns, kind, member.name, member.member_id, reason, row, sure, details)
-        target = self.target(event.done_ns or event.time_ns)
-        target.triggers.append(trigger)
+        left_ns, details = event.time_ns, ""
+        if event.connection == member.connection and left_ns < member.joined_ns:
+            left_ns = member.joined_ns
+            details = f"its LeaveGroup waited {rough_duration(left_ns - event.time_ns)} behind its JoinGroup"
+        elif kind in (CauseKind.POLL_TIMEOUT, CauseKind.LEFT):
+            details = _limit(member)
+        member.gone, member.gone_ns, member.is_sure = kind, left_ns, sure
+        target = self.next if left_ns > event.time_ns else self.target(event.done_ns or left_ns)
+        target.triggers.append(Trigger(left_ns, kind, member.name, member.member_id, reason, row, sure, details))
         target.departed.add(member.member_id)
         target.previous.discard(member.member_id)
-        target.idle[member.name] = event.time_ns
-        keep(target.left, MemberChange(member.name, reason, event.time_ns, row))
-        self.went(member, event.time_ns)
+        target.idle[member.name] = left_ns
+        keep(target.left, MemberChange(member.name, reason, left_ns, row))
+        self.went(member, left_ns)
 
     def went(self, member: Member, time_ns: int) -> None:
         """A member has gone, by itself or not."""

@@ -89,6 +89,29 @@ def of_two(told: Told) -> None:
     told.join(1.5, "b", 1, done=2)
 
 
+@pytest.mark.parametrize("done", [0, 9.02])
+@pytest.mark.parametrize(("connection", "generation"), [(1, 3), (4, 2)])
+def test_who_leaves_behind_its_own_join_leaves_the_generation_after_it(
+    done: float, connection: int, generation: int
+) -> None:
+    """A broker reads what comes behind a JoinGroup when that is answered; on another connection at once."""
+    told = Told()
+    told.join(1, "a", 1, "a b", done=2, connection=1)
+    told.join(1.5, "b", 1, done=2, connection=2)
+    told.join(5, "c", 2, done=9, connection=3)
+    told.join(5.1, "a", 2, "a b c", done=9.01, connection=1)
+    gone = Departure("a-id", "", "", 0)
+    told.say(6, ApiKey.LEAVE_GROUP, "a", done if connection == 1 else 6.01, connection=connection, departures=(gone,))
+    told.join(8.9, "b", 2, done=9, connection=2)
+    told.join(9.2, "c", 3, "b c", done=10, connection=3)
+    told.join(9.9, "b", 3, done=10, connection=2)
+    [left] = [(each.number, change.time_ns) for each in told.history.rebalances for change in each.left]
+    assert left == (generation, int((9.01 if generation == 3 else 6) * SECOND))
+    if generation == 3:
+        assert told.causes() == [(CauseKind.JOINED, "c", True), (CauseKind.CLOSED, "a", False)]
+        assert "its LeaveGroup waited 3 s behind its JoinGroup" in told.sentence()
+
+
 @pytest.mark.parametrize(
     ("closed", "kind"), [(5, CauseKind.CRASH), (1, CauseKind.SESSION_TIMEOUT), (0, CauseKind.SESSION_TIMEOUT)]
 )
