@@ -17,6 +17,7 @@ pytestmark = [pytest.mark.slow, needs_rights]
 ENOUGH = 3
 
 
+@pytest.mark.long
 def test_exchanges_come_as_they_happen() -> None:
     with broker() as port, dissector.live(port, filter="api == Metadata") as traffic:
         sent: list[int] = []
@@ -56,6 +57,7 @@ def test_an_exchange_has_the_processes_of_its_connection() -> None:
         assert exchange["process"]
 
 
+@pytest.mark.long
 def test_a_loop_of_asyncio_goes_on_meanwhile() -> None:
     async def watch(port: int) -> tuple[list[dissector.Exchange], int]:
         ticks = 0

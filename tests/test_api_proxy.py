@@ -63,6 +63,7 @@ def test_several_brokers_are_several_addresses() -> None:
         assert {each.server for each in itertools.islice(traffic, 2)} == {f"127.0.0.1:{one}", f"127.0.0.1:{two}"}
 
 
+@pytest.mark.long
 def test_a_file_for_clients_asks_for_tls(tmp_path: Path) -> None:
     mine = signed(tmp_path, 5)
     with serving(answering) as address, dissector.proxy(address, listen=0, listen_cert=mine) as traffic:
@@ -91,6 +92,7 @@ def test_what_is_no_setting_is_a_value_error(brokers: object, options: dict[str,
         dissector.proxy(brokers, **options)
 
 
+@pytest.mark.long
 def test_a_port_that_is_taken_is_a_capture_error() -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]

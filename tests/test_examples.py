@@ -102,6 +102,7 @@ def test_errors_in_tables_are_counted(tmp_path: Path) -> None:
     assert "GROUP_ID_NOT_FOUND" in shown
 
 
+@pytest.mark.long
 @needs_rights
 def test_live_requests_are_counted_by_client() -> None:
     """Whoever talks does so until it is seen: the example does not say when it has begun to capture."""

@@ -29,6 +29,7 @@ def loaded() -> seeds.Seeds:
     return seeds.load()
 
 
+@pytest.mark.long
 @cases("path", sorted(CORPUS.glob("*.json")), ids=lambda path: path.stem)
 def test_what_once_went_wrong_goes_right(path: Path) -> None:
     assert guard.run(Case.from_json(path.read_bytes())).failure is None

@@ -19,6 +19,7 @@ def imported(code: str) -> set[str]:
     return set(done.stdout.splitlines()[-1].split())
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_the_engine_imports_neither_textual_nor_pyspark() -> None:
     modules = imported("import dissector; dissector.open; import dissector.cli.show")
@@ -48,6 +49,7 @@ def test_an_ingest_imports_neither_pandas_nor_duckdb_and_both_can_be_had_behind_
                                 " assert list(pa.table({'a': [1]}).to_pandas()['a']) == [1]")  # fmt: skip
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_exchanges_and_records_need_no_data_frames_and_no_packets_of_others() -> None:
     path = PCAPS / "java.pcapng"

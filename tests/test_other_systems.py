@@ -43,6 +43,7 @@ def ran(code: str, *words: str, before: str = "") -> subprocess.CompletedProcess
     return subprocess.run(command, capture_output=True, text=True, check=False, env=os.environ | {"COLUMNS": "100"})
 
 
+@pytest.mark.long
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "words",

@@ -79,6 +79,7 @@ def test_what_editcap_writes_gives_the_same_exchanges(tmp_path: Path, form: str)
     assert shown(path, unit=unit) == (clean(unit), [])
 
 
+@pytest.mark.long
 @pytest.mark.slow
 @cases("way", COMPRESSIONS)
 @cases("make", [pcap, pcapng])

@@ -64,6 +64,7 @@ def test_however_a_file_grew_it_gives_the_same(
     assert read(bytes(data), [min(cut, len(data)) for cut in cuts]) == read(bytes(data), [])
 
 
+@pytest.mark.long
 @pytest.mark.slow
 @settings(max_examples=10)
 @given(cuts=st.lists(st.integers(0, 300_000), max_size=5))

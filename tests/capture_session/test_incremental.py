@@ -204,6 +204,7 @@ def test_findings_are_those_of_a_capture_that_grows(path: Path) -> None:
     assert sorted(found) == whole
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_segments_that_wait_for_a_late_one_are_in_checkpoints() -> None:
     """A request comes 300 packets behind its acknowledgement, in another piece of the capture."""

@@ -55,6 +55,7 @@ def test_a_terminal_as_standard_input_is_no_capture(tmp_path: Path) -> None:
         assert there.process.wait(20) == 2
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_a_terminal_that_places_nothing_gets_rows(tmp_path: Path) -> None:
     with terminal(in_shell(f"{PROGRAM} {JAVA}"), TERM="dumb", XDG_STATE_HOME=str(tmp_path)) as there:

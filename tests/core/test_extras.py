@@ -119,6 +119,7 @@ for line in sys.argv[1:]:
 """
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_the_api_says_which_extra_it_needs() -> None:
     lines = [line.format(path=str(PCAPS / "java.pcapng")) for line in WITHOUT]

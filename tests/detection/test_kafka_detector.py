@@ -106,6 +106,7 @@ def score_without(folder: Path, share: float, names: tuple[str, ...]) -> Score:
     return score
 
 
+@pytest.mark.long
 @of_captures
 def test_lone_frames_are_mostly_recognized(names: tuple[str, ...], capsys: pytest.CaptureFixture[str]) -> None:
     score = Score()
@@ -119,6 +120,7 @@ def test_lone_frames_are_mostly_recognized(names: tuple[str, ...], capsys: pytes
     assert score.share(score.right.total()) > 0.86
 
 
+@pytest.mark.long
 @of_captures
 @pytest.mark.parametrize(("kept", "floor"), [(0.0, 0.86), (0.5, 0.87)])
 def test_responses_without_requests_are_mostly_recognized(

@@ -90,6 +90,7 @@ def test_the_same_responses_of_many_connections_are_inferred_once(
     assert inferred[200] == inferred[3]
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_orphans_of_every_api_on_one_connection_try_few_layouts(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch

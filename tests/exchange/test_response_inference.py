@@ -17,6 +17,7 @@ from tests.traffic import Turn, capture_of, conversation, request, response
 pytestmark = pytest.mark.slow
 
 
+@pytest.mark.long
 def test_what_is_inferred_is_labelled_everywhere(tmp_path: Path) -> None:
     by_confidence: Counter[str] = Counter()
     for exchanges in conversations(FEW):

@@ -70,6 +70,7 @@ def test_a_shell_finds_files_of_any_name(shell_folder: Path, name: str, other: s
     assert Path(os.fsdecode(second)) == Path(other)
 
 
+@pytest.mark.long
 @pytest.mark.slow
 @pytest.mark.parametrize("name", some_of(["two\nlines.pcapng", "-w'\"\\\x07\udcff\n"], "two\nlines.pcapng"))
 def test_the_exported_command_shows_the_same_rows(tmp_path: Path, name: str) -> None:

@@ -156,6 +156,7 @@ FIND: list[tuple[str, str, Callable[[Exchange, dict[str, Any]], bool]]] = [
 ]  # fmt: skip
 
 
+@pytest.mark.long
 @pytest.mark.slow
 @cases(("name", "text", "expected"), FIND, ids=[text for _, text, _ in FIND])
 def test_words_mean_what_people_read_in_them(name: str, text: str, expected: Callable[..., bool]) -> None:

@@ -20,6 +20,7 @@ WORDS = [
 ]  # fmt: skip
 
 
+@pytest.mark.long
 @pytest.mark.slow
 @given(st.text() | st.lists(st.sampled_from(WORDS)).map(" ".join) | st.lists(st.sampled_from(WORDS)).map("".join))
 @example("!" * 5_000 + "api")

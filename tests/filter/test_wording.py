@@ -39,6 +39,7 @@ def test_the_filter_of_a_value_selects_where_it_came_from(data: st.DataObject) -
     assert parse(text).matches(exchange), text
 
 
+@pytest.mark.long
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "name", [each if each in OF_MAKE_TEST else pytest.param(each, marks=pytest.mark.exhaustive) for each in NAMES]

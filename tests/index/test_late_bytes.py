@@ -28,6 +28,7 @@ def test_a_late_request_leaves_all_exchanges_whole(tmp_path: Path) -> None:
     assert late == [6], "the capture does not have when its own request was sent"
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_a_late_response_does_so_too(tmp_path: Path) -> None:
     one = one_connection(40001, [1, 400] * 60, pipelined=1, segment=1400, isn=(1000, 5000))

@@ -62,6 +62,7 @@ def delayed(packets: list[Packet], chance: random.Random, most: int) -> list[Pac
     return [packets[n] for n in order]
 
 
+@pytest.mark.long
 @costly(5)
 @given(chance=seeds, cuts=st.lists(st.integers(24, 1_000_000), max_size=6))
 def test_a_capture_that_grows_ends_with_the_rows_of_the_whole(

@@ -132,6 +132,7 @@ def test_two_messages_lone_ones_and_cut_ones_have_their_sides(form: str) -> None
         assert sides(found(write(REQUEST[:-5])))[0] == (True, REQUEST[:-5])
 
 
+@pytest.mark.long
 @cases("layout", sorted(LOGGED))
 def test_what_logs_and_chats_put_around_lines_is_no_byte(layout: str) -> None:
     for form in ("xxd", "xxd -p", "C array", "base64 of MIME", "ngrep -x", "Python"):
@@ -298,6 +299,7 @@ def sources() -> list[Path]:
     ]
 
 
+@pytest.mark.long
 @pytest.mark.slow
 @pytest.mark.parametrize("step", some_of([1, 8], 8))
 def test_our_own_sources_are_no_messages(step: int) -> None:

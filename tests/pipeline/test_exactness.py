@@ -94,6 +94,7 @@ def test_parts_of_a_bad_network_are_what_show_prints(tmp_path: Path, mangle: Man
     assert_shown(one_file(tmp_path, mangle(traffic().packets)), **how)
 
 
+@pytest.mark.long
 @pytest.mark.slow
 @given(how=dealt)
 @FEW

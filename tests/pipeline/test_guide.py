@@ -52,7 +52,7 @@ def body(exchange: Exchange, side: str) -> dict[str, Any]:
 def test_the_guide_names_every_table() -> None:
     named = re.findall(r"^\| `(\w+)` \| a ", GUIDE, re.MULTILINE)
     assert named == [table.name for table in TABLES]
-    assert len(QUERIES) == 7
+    assert len(QUERIES) == 6
 
 
 def test_the_versions_that_kafka_4_removed_are_those_of_its_schemas() -> None:

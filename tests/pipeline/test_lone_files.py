@@ -54,6 +54,7 @@ def of(folder: Path, data: bytes, name: str = "some.file") -> Path:
     return path
 
 
+@pytest.mark.long
 @pytest.mark.slow
 @cases("path", LOGS + INDEXES, ids=lambda path: f"{path.parent.name}{path.suffix}")
 def test_kafka_s_files_are_what_show_prints(path: Path) -> None:
@@ -137,6 +138,7 @@ SAMPLES = {
 KEPT_OF = {"cut", "damaged", "damaged pcap", "gzip, damaged inside", "gzip, cut", "log, cut", "log, then others"}
 
 
+@pytest.mark.long
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "name", some_of(SAMPLES, "cut", "gzip, damaged inside", "log, cut", "a fragment lost", "no packets")
@@ -217,6 +219,7 @@ def test_what_is_not_there_or_a_folder_has_a_line_and_no_row(tmp_path: Path) -> 
 [OUTBOX] = (PCAPS / "segments").glob("java-outbox-0/*.log")
 
 
+@pytest.mark.long
 @cases("path", [JAVA, OUTBOX], ids=["a capture", "a log"])
 @cases("kept", [True, False])
 @cases("frames", [True, False])

@@ -89,6 +89,7 @@ def test_each_row_names_the_file_and_the_packet(
             assert sorted(map(repr, (in_recording(row, of) for row in made[name]))) == expected, name
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_tables_show_them_as_one_capture(tmp_path: Path) -> None:
     of = dealt(tmp_path, [n % 3 for n in range(len(PACKETS))])

@@ -71,6 +71,7 @@ def test_rows_with_digests_of_records(bundled: Path, parts: int, monkeypatch: py
     assert_same([bundled], parts, monkeypatch, DIGESTS)
 
 
+@pytest.mark.long
 @pytest.mark.slow
 @pytest.mark.parametrize("name", some_of(["librdkafka-pipelined", "librdkafka-acks0"], "librdkafka-acks0"))
 def test_most_rows_come_by_columns(name: str, monkeypatch: pytest.MonkeyPatch) -> None:

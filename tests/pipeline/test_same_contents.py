@@ -77,6 +77,7 @@ def test_of_the_same_file_no_other_name_is_told(tmp_path: Path, capture: Path) -
     assert done.stderr.decode() == f"{capture}: already in the tables\n"
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_a_replay_is_another_capture(tmp_path: Path, capture: Path) -> None:
     ingested(tmp_path, capture)
@@ -99,6 +100,7 @@ def test_a_compressed_log_is_the_log(tmp_path: Path) -> None:
     assert ingested(tmp_path, packed).known_as == {str(packed): str(log)}
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_with_other_options_it_is_in_place_of_the_other_file(tmp_path: Path, capture: Path, packed: Path) -> None:
     ingested(tmp_path, capture)

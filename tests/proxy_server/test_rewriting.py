@@ -153,6 +153,7 @@ def _at(value: object, path: tuple[str, ...], node: str, around: object) -> Iter
             yield value["host"], value["port"], around
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("key", [ApiKey.FETCH, ApiKey.SHARE_FETCH])
 @pytest.mark.parametrize("records", [20_000, 1_000_003])
 @cases("longer", [*range(-1, 7), 100, 127, 128, 129, 130, 131, 132, 300])

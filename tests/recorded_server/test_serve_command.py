@@ -54,6 +54,7 @@ HOSTILE = {
 }
 
 
+@pytest.mark.long
 def test_hostile_clients_get_a_closed_connection_and_one_plain_line() -> None:
     with serve_command(PCAPS / "java.pcapng") as server:
         for sent, _ in HOSTILE.values():

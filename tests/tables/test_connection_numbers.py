@@ -39,6 +39,7 @@ def test_tables_are_shown_as_the_captures_are(tmp_path: Path, parts: int, form: 
     assert shown(str(tmp_path), "-f", form) == shown(*files, "-f", form)
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_captures_of_two_runs_are_counted_one_behind_the_other(tmp_path: Path) -> None:
     files = [str(PCAPS / f"{name}.pcapng") for name in OTHERS[1:]]

@@ -107,6 +107,7 @@ def test_what_is_another_connection_is_not_told(
     assert [cuts(tmp_path / "tables", epoch) for epoch in (*epochs, None)] == [[], [], []]
 
 
+@pytest.mark.long
 def test_only_the_last_connection_before_it_can_go_on(tmp_path: Path) -> None:
     """One whose FIN was not captured, and then another one, with all: the third does not continue the first."""
     whole = [*WHOLE, Packet(False, 9_000_000, b"", FIN | ACK)]
@@ -115,6 +116,7 @@ def test_only_the_last_connection_before_it_can_go_on(tmp_path: Path) -> None:
     assert cuts(tmp_path / "tables", epoch) == cuts(tmp_path / "tables") == []
 
 
+@pytest.mark.long
 def test_captures_that_were_read_together_are_not_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Even if they have parts of a connection, which a run forgot between them. Here it never knew, as these are two
     runs of one epoch."""
@@ -145,6 +147,7 @@ def test_all_captures_of_the_runs_are_read_together_and_each_set_is_told_once(
     assert "piece-0.pcapng piece-1.pcapng piece-2.pcapng reads them together" in capsys.readouterr().err
 
 
+@pytest.mark.long
 def test_names_that_are_not_unique_or_can_not_be_typed_are_digests(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -201,6 +201,7 @@ def test_files_that_are_missing_cut_or_foreign_are_told(tmp_path: Path) -> None:
     assert "bodies: not one for each row of exchanges" in told
 
 
+@pytest.mark.long
 def test_rows_of_a_killed_ingest_are_told(tmp_path: Path) -> None:
     ingested(tmp_path, SLOW)
     append_facts(str(tmp_path), gaps(tmp_path, "killed", 7))

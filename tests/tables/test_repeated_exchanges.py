@@ -129,6 +129,7 @@ def test_skip_known_needs_the_end_of_connections(tmp_path: Path) -> None:
 OTHER = list(enumerate(conversation(exchanges(3), client=("10.0.0.9", 9))))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("known", "files", "frames"),
     some_of(
@@ -165,6 +166,7 @@ def test_what_was_cut_from_packets_is_not_spare_if_the_other_lacks_it(tmp_path: 
     assert "whole.pcap" not in [Path(row["path"]).name for row in each.spare]
 
 
+@pytest.mark.long
 def test_of_two_with_the_same_the_later_one_is_spare(tmp_path: Path) -> None:
     """Here one has a packet more, that is not Kafka's."""
     folder = tmp_path / "tables"
@@ -202,6 +204,7 @@ def test_other_connections_are_not_told(tmp_path: Path, first: Numbered, second:
     assert [found(folder, epoch) for epoch in (*epochs, None)] == [[], [], []]
 
 
+@pytest.mark.long
 def test_one_that_goes_on_without_an_exchange_while_both_last_is_cut(tmp_path: Path) -> None:
     """They overlap by parts of a large message, or by acknowledgments."""
     large = list(enumerate(conversation(exchanges(1, size=20_000) + exchanges(2)[2:])))

@@ -34,6 +34,7 @@ def test_rows_that_fit_are_a_capture(tables: "Tables", text: str | None, tmp_pat
         assert found.ports == {9092, 9094}
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_topics_have_names_that_only_other_exchanges_carry(tables: "Tables", tmp_path: Path) -> None:
     """Fetches have ids alone since KIP-516; Metadata has the names."""

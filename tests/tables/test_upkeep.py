@@ -97,6 +97,7 @@ def test_a_dry_run_changes_nothing(folder: Path) -> None:
     assert (contents(folder), every_file(folder)) == (before, files)
 
 
+@pytest.mark.long
 def test_files_stay_while_an_ingest_is_at_work(folder: Path) -> None:
     storage = Storage(str(folder))
     run = Run.new()

@@ -44,6 +44,7 @@ def test_the_example_of_the_api_runs(folder: str, monkeypatch: pytest.MonkeyPatc
     assert doctest.testmod(dissector.api.tables, globs={"dissector": dissector}) == (0, 4)
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_views_have_the_rows_that_count(folder: str) -> None:
     database = opened(dissector.table_views(folder))

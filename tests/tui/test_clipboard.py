@@ -92,6 +92,7 @@ async def test_copied_text_has_nothing_that_a_terminal_acts_on(tmp_path: Path) -
         assert "\n" not in await copied(screen, "v")
 
 
+@pytest.mark.long
 async def test_a_long_text_is_cut_and_that_is_reported(tmp_path: Path) -> None:
     names = b"".join(b"\x00\x05t%04d" % n for n in range(5000))
     turns = [Turn(True, request(1, body=(5000).to_bytes(4, "big") + names))]
@@ -101,6 +102,7 @@ async def test_a_long_text_is_cut_and_that_is_reported(tmp_path: Path) -> None:
             assert "the first 65,536 of" in screen.notifications()[-1]
 
 
+@pytest.mark.long
 async def test_masked_secrets_stay_masked_in_every_form() -> None:
     async with opened(str(PCAPS / "java-sasl-plain.pcapng")) as screen:
         await to(screen, "SaslAuthenticate")

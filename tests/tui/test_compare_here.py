@@ -267,6 +267,7 @@ async def test_the_screen_stays_free_while_it_reads_who_sent_what(monkeypatch: p
         assert isinstance(screen.pilot.app, KDissectApp)
 
 
+@pytest.mark.long
 async def test_enter_that_comes_before_the_clients_are_read_takes_the_first_of_them(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

@@ -166,6 +166,7 @@ async def test_q_closes_the_screen_and_stops_the_comparison() -> None:
             assert isinstance(app.screen, MainScreen)
 
 
+@pytest.mark.long
 async def test_a_hundred_thousand_pairs_cost_no_more_than_what_is_drawn() -> None:
     async with opened() as screen:
         comparison = screen.model.comparison

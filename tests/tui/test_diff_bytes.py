@@ -19,6 +19,7 @@ async def test_moving_in_the_fields_highlights_the_bytes_of_both_sides() -> None
         assert "client_software_name" in screen.text("#inspector")
 
 
+@pytest.mark.long
 async def test_a_byte_leads_to_its_field_by_key_and_by_click() -> None:
     async with opened() as screen:
         await to_pair(screen, "ApiVersions", PairVerdict.DIFFERENT)

@@ -60,6 +60,7 @@ async def test_what_was_not_captured_is_in_the_title_and_in_the_list(tmp_path: P
         assert "partly" not in screen.lines()
 
 
+@pytest.mark.long
 async def test_space_matches_two_rows_by_hand_and_undoes_it() -> None:
     async with opened() as screen:
         await to_pair(screen, "Metadata", PairVerdict.DIFFERENT)
@@ -113,6 +114,7 @@ async def test_y_copies_the_line_of_the_cursor() -> None:
         assert copied == 'request.client_software_name: "apache-kafka-java" vs "confluent-kafka-python" (value)'
 
 
+@pytest.mark.long
 async def test_x_writes_the_report_in_each_format_and_overwrites_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

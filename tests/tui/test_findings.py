@@ -146,6 +146,7 @@ async def test_the_selected_row_gets_its_findings_too(tmp_path: Path) -> None:
         assert "was throttled for 100 ms" in screen.text("#inspector")
 
 
+@pytest.mark.long
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "name",

@@ -52,6 +52,7 @@ def test_secrets_are_masked() -> None:
     assert all("***" in text for text in masked)
 
 
+@pytest.mark.long
 async def test_both_sides_are_read_searched_narrowed_and_opened() -> None:
     async with opened(JAVA) as screen:
         await screen.press("9", "G", "f")

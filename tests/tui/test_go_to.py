@@ -28,6 +28,7 @@ async def test_a_time_goes_to_the_first_row_at_or_after_it(shared: SharedScreens
         assert screen.row == len(rows) - 3
 
 
+@pytest.mark.long
 async def test_a_packet_goes_to_the_row_that_begins_or_is_answered_in_it(shared: SharedScreens) -> None:
     async with shared.opened(JAVA) as screen:
         row = screen.main.capture.exchange(41).row

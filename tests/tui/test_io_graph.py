@@ -19,6 +19,7 @@ def said(screen: Screen) -> str:
     return str(screen.pilot.app.screen.query_one("#inspector", Static).render())
 
 
+@pytest.mark.long
 async def test_a_span_that_is_brushed_becomes_a_filter(shared: SharedScreens) -> None:
     async with shared.opened(JAVA) as screen:
         await screen.press("I")

@@ -19,6 +19,7 @@ from tui.features.row_search import RowSearchFeature
 from tui.widgets.key_footer import KeyFooter
 
 
+@pytest.mark.long
 @pytest.mark.slow
 async def test_keys_move_through_the_list_which_follows_its_cursor() -> None:
     async with opened(JAVA, size=(80, 24)) as screen:
@@ -50,6 +51,7 @@ async def test_a_long_name_gives_way_to_what_the_title_says(tmp_path: Path) -> N
         assert line.rstrip().endswith("● 100%")
 
 
+@pytest.mark.long
 @pytest.mark.slow
 async def test_enter_goes_to_the_fields_tab_round_the_panes_and_backslash_maximizes_one() -> None:
     async with opened(JAVA) as screen:

@@ -61,6 +61,7 @@ async def test_it_shows_what_each_side_does_at_every_size() -> None:
                 assert words in drawn, (size, words)
 
 
+@pytest.mark.long
 async def test_enter_opens_the_exchanges_that_show_a_cell_at_their_field() -> None:
     async with opened() as screen:
         await screen.to("acks", 2)

@@ -64,6 +64,7 @@ async def test_the_wheel_scrolls_the_bytes_and_selects_nothing() -> None:
         assert screen.main.place == before
 
 
+@pytest.mark.long
 async def test_a_click_selects_a_field_and_a_click_on_the_arrow_or_a_double_click_opens_it(
     shared: SharedScreens,
 ) -> None:

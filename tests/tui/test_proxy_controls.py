@@ -197,6 +197,7 @@ async def test_messages_are_held_looked_at_edited_and_sent_on(tmp_path: Path, mo
         await screen.until(lambda: "‖" not in screen.title)
 
 
+@pytest.mark.long
 async def test_what_is_longer_than_the_screen_is_scrolled(tmp_path: Path) -> None:
     async with proxied(tmp_path, size=(80, 24)) as screen:
         await screen.press("H")

@@ -1,5 +1,6 @@
 """Messages about what is no longer shown when they are handled: they change nothing."""
 
+import pytest
 from textual import events
 from textual.widgets import Input, OptionList
 
@@ -10,6 +11,7 @@ from tui.screens.compare_dialog import CompareDialog
 from tui.widgets.exchange_list import ExchangeList
 
 
+@pytest.mark.long
 async def test_a_byte_of_another_row_selects_no_field(shared: SharedScreens) -> None:
     async with shared.opened(JAVA) as screen:
         screen.bytes.focus()
@@ -53,6 +55,7 @@ async def test_a_row_with_an_outdated_number_is_not_shown(shared: SharedScreens)
         assert screen.main.model.number == before
 
 
+@pytest.mark.long
 async def test_a_byte_of_another_pair_selects_no_field() -> None:
     async with compared() as screen:
         await screen.press("v")

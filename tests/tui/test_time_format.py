@@ -3,6 +3,7 @@
 from datetime import UTC, datetime
 from itertools import pairwise
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -58,6 +59,7 @@ async def test_t_changes_the_format(shared: SharedScreens) -> None:
         assert screen.main.appearance.time is TimeFormat.START
 
 
+@pytest.mark.long
 async def test_shift_t_counts_from_a_row_and_back(shared: SharedScreens) -> None:
     async with shared.opened(JAVA) as screen:
         rows = [screen.main.capture.exchange(n).row for n in range(5)]

@@ -21,6 +21,7 @@ def lines(screen: Screen) -> LineList:
     return screen.pilot.app.screen.query_one(LineList)
 
 
+@pytest.mark.long
 async def test_capital_l_shows_groups_and_transactions_at_every_size() -> None:
     async with opened(TRANSACTIONS, size=SIZES[0]) as screen:
         await screen.press("L")

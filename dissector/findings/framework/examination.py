@@ -29,13 +29,14 @@ from dissector.findings.framework.body_reader import BodyReader
 from dissector.findings.framework.detector import ConnectionDetector
 from dissector.findings.framework.examination_queue import examination_queue, in_start_order
 from dissector.findings.framework.examined_rows import ExaminedRows
+from dissector.findings.framework.examiner_group import ExaminerGroup
 from dissector.findings.framework.extractor import NO_API, Apis, Examiner, Extractor
 from dissector.findings.framework.fitting_requests import FittingRequests
 from dissector.findings.framework.injected_rows import InjectedRows
 from dissector.findings.framework.message_examination import MessageExamination
 from dissector.findings.framework.message_faults import message_faults
 from dissector.findings.framework.open_findings import MAX_FINDINGS, UNLIMITED, FindingStore
-from dissector.index.exchange_table import NO_FRAME, ExchangeTable, RowsByConnection
+from dissector.index.exchange_table import NO_FRAME, RowsByConnection
 from dissector.index.indexer import Indexer
 from dissector.protocol.message import Values
 from dissector.protocol.schema.api_keys import ApiKey
@@ -52,39 +53,6 @@ MAX_LOOKED_AT: Final = 4
 _TABLE_COLUMNS: Final = (
     "kind", "connection", "packet", "api_key", "version", "correlation_id", "client_id", "flags", "request", "response",
 )  # fmt: skip
-
-
-class ExaminerGroup:
-    """Examiners of all rows, or of some connections or APIs, that read the bodies of these once."""
-
-    def __init__(
-        self, examiners: Sequence[Examiner], bodies: BodyReader, injected: InjectedRows, *,
-        connections: Bool | None = None, apis: Apis = None,
-    ) -> None:  # fmt: skip
-        self._examiners = examiners
-        self._injected = injected
-        self.bodies = bodies
-        self._connections = connections
-        """Which connections are examined; None for all of them."""
-        self._apis = apis
-
-    def rows(self, table: ExchangeTable, rows: Int64) -> Int64:
-        """Return those of these rows that are examined."""
-        if self._connections is not None:
-            rows = rows[self._connections[table.connection.values[rows]]]
-        return rows if self._apis is None else rows[np.isin(table.api_key.values[rows], sorted(self._apis))]
-
-    def examine(self, rows: ExaminedRows, ended: ExaminedRows) -> None:
-        """Examine rows; `ended` are those whose connection's end is known."""
-        untouched = self._injected.untouched(rows)
-        untouched_ended = untouched if ended is rows else self._injected.untouched(ended)
-        for each in self._examiners:
-            if not each.only_unanswered:
-                each.examine_rows(rows if each.sees_injected else untouched)
-        for each in self._examiners:
-            if each.only_unanswered:
-                each.examine_rows(untouched_ended)
-        self.bodies.examine(untouched.with_request)
 
 
 class Examination:

@@ -84,6 +84,7 @@ PAIR: Final[dict[str, tuple[list[Step], list[Step]]]] = {
 }  # fmt: skip
 
 
+@pytest.mark.long
 @pytest.mark.slow
 @cases("case", PAIR)
 def test_what_is_asked_for_is_answered(case: str, tmp_path: Path) -> None:
@@ -165,6 +166,7 @@ def fetched(version: int, data: bytes | None) -> Step:
 BATCH: Final = struct.pack(">qiibIhiqqqhii", 0, 49, 0, 2, 0, 0, 0, 0, 0, -1, -1, -1, 0)
 
 
+@pytest.mark.long
 @pytest.mark.slow
 @cases(
     ("step", "rule", "is_kept"),

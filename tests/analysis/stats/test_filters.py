@@ -11,6 +11,7 @@ from tui.overview_model import PAGES, overview_lines, overview_snapshot
 WIDER = ("topic", "partition")
 
 
+@pytest.mark.long
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "name", some_of(["java", "java-transactions", "two-brokers", "librdkafka-acks0"], "java", "librdkafka-acks0")

@@ -101,6 +101,7 @@ def test_without_libpcap_another_filter_is_refused_in_a_line() -> None:
     assert refused == ["scapy: without libpcap no filter but 'tcp port N or tcp port N' can be compiled"]
 
 
+@pytest.mark.long
 def test_a_wrong_filter_is_reported_in_a_line() -> None:
     with pytest.raises(CaptureError, match=r"^can't capture on lo: scapy: .*filter") as raised:
         Recording(wanted("tcp prt 9092"))

@@ -125,6 +125,7 @@ def test_numbers_and_ids_stay(tmp_path: Path) -> None:
                     assert other.value == one.value, one.path
 
 
+@pytest.mark.long
 def test_tshark_finds_every_checksum_valid(tmp_path: Path) -> None:
     needs("tshark")
     out = tmp_path / "out.pcapng"
@@ -151,6 +152,7 @@ def test_addresses_are_replaced_and_ports_are_not(tmp_path: Path) -> None:
     assert exchange.fields.server.endswith(":9092")
 
 
+@pytest.mark.long
 def test_a_selection_contains_nothing_of_other_exchanges(tmp_path: Path) -> None:
     chance = random.Random(5)
     for path in CAPTURES[::9]:
