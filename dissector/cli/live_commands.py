@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from dissector.cli import completing
-from dissector.cli.command import CommandWords, Fields, Limit, command, examples
+from dissector.cli.command import Advertise, CommandWords, Fields, Limit, command, examples
 from dissector.cli.formats import Format
 from dissector.cli.options import BrokerTls, CaptureOptions, CsvOptions, VerdictOptions
 from dissector.cli.screen import is_terminal
@@ -181,12 +181,7 @@ def proxy(
             "127.0.0.1, from 19092 on. Port 0: ports that the system chooses.",
         ),
     ] = "",
-    advertise: Annotated[
-        str,
-        typer.Option(
-            metavar="HOST", help="Tell clients this host in place of the brokers'; by default the one listened on."
-        ),
-    ] = "",
+    advertise: Advertise = "",
     brokers_tls: BrokerTls,
     tls_to_clients: Annotated[
         bool,

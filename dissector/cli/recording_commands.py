@@ -4,7 +4,7 @@ from typing import Annotated
 
 import typer
 
-from dissector.cli.command import CaptureFiles, command, examples
+from dissector.cli.command import Advertise, CaptureFiles, command, examples
 from dissector.cli.formats import DiffFormat
 from dissector.cli.options import BrokerTls, CaptureOptions
 
@@ -33,12 +33,7 @@ def serve(
             "any that the system chooses.",
         ),
     ] = "",
-    advertise: Annotated[
-        str,
-        typer.Option(
-            metavar="HOST", help="Tell clients this host in place of the brokers'; by default the one listened on."
-        ),
-    ] = "",
+    advertise: Advertise = "",
     speed: Annotated[
         float, typer.Option(metavar="N", min=0.001, help="Answer long polls N times as fast as they were recorded.")
     ] = 1.0,
