@@ -6,7 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from dissector.api.messages import encode_request
 from dissector.capture_session import Capture
+from dissector.protocol.records.from_json import batch_bytes
 from dissector.protocol.tree import Node
 from dissector.records.produced_offsets import produced_offsets
 from tests.conftest import PCAPS
@@ -105,6 +107,33 @@ def test_members_are_written_where_they_say() -> None:
                 if isinstance(each.value, int) and not isinstance(each.value, bool):
                     assert data[each.start : each.end] == str(each.value).encode()
     assert count > 20
+
+
+def test_members_of_a_record_show_no_password_and_lead_to_none(tmp_path: Path) -> None:
+    secret = b"hUnTeR2hUnTeR2"
+    value = b'{"properties":{"connection.password":"' + secret + b'","topics":"orders"}}'
+    records = batch_bytes({"records": [{"value": value}]})
+    body = {
+        "acks": -1,
+        "timeout_ms": 1,
+        "topic_data": [{"name": "settings", "partition_data": [{"index": 0, "records": records}]}],
+    }
+    turns = [Turn(True, encode_request("Produce", 9, body))]
+    with Capture([capture_of(tmp_path, conversation(turns))]) as capture:
+        list(capture.read())
+        model = ExchangeModel(capture)
+        model.choose(0)
+        traced = model.traced
+        assert traced is not None
+        node = traced.message.tree.find(VALUE)
+        assert node is not None
+        [properties] = traced.parts(node)
+        password, topics = properties.children
+        assert (password.name, topics.value) == ("connection.password", "orders")
+        assert secret.decode() not in str(password.value)
+        for each in (node, properties, password):
+            model.node = each
+            assert secret not in model.chosen_bytes
 
 
 def test_masked_and_short_texts_do_not_open() -> None:
