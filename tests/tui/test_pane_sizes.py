@@ -75,8 +75,13 @@ async def test_a_line_has_16_bytes_where_the_fields_leave_room() -> None:
         await screen.press("9", "G")
         assert "(java-orders)" in screen.lines()
         assert screen.bytes.per_line == 8, "a topic by its id and its name is longer"
-        await screen.press("g")
-        assert screen.bytes.per_line == 16
+        await screen.press("g", "j", "k")
+        assert screen.bytes.per_line == 8, "a border that moves with each row is restless"
+        await screen.press("enter", "tab")
+        assert screen.bytes.per_line == 16, "who goes to the bytes gets them"
+        screen.list.focus()
+        await screen.press("9", "G", "g")
+        assert screen.bytes.per_line == 8
         for width, count in ((119, 8), (120, 16)):
             await screen.resize((width, 40))
             assert screen.bytes.per_line == count, width

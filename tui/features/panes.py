@@ -63,9 +63,9 @@ COLUMNS_FROM, WIDE_COLUMNS = 150, 240
 LIST_STEP = 0.15
 LEAST_LINES, LEAST_CELLS = 4, 20
 """Of a pane."""
-LEAST_TREE: Final = 36
-"""Cells that fields must have for lines of 16 bytes beside them."""
 BYTES_WIDTHS = {"slim": 27, "narrow": 43, "wide": 76}
+MEASURED: Final = BYTES_WIDTHS["wide"] + 36
+"""The screen width from which fields can have room beside lines of 16 bytes."""
 STEP = 8
 
 
@@ -96,6 +96,7 @@ class PanesFeature(ScreenFeature[CoreScreen]):
     def __init__(self, screen: CoreScreen) -> None:
         super().__init__(screen)
         self._panes = load_pane_sizes()
+        self._fields_need_room = False
 
     def mounted(self) -> None:
         self._draw_layout()
@@ -108,7 +109,7 @@ class PanesFeature(ScreenFeature[CoreScreen]):
         self.screen.query_one("#panes").set_class(self._in_columns, "columns")
         self.screen.field_tree.has_left_border = self._in_columns
         self._draw_share()
-        self._draw_widths()
+        self._measure_fields()
 
     def action_layout(self) -> None:
         """Put the panes side by side, or the list above the others again."""
@@ -199,21 +200,41 @@ class PanesFeature(ScreenFeature[CoreScreen]):
         """Give the bytes pane a width, kept as a share of the screen's; its default width for None."""
         share = None if cells is None else self._within(cells) / max(1, self.app.size.width)
         self._panes = self._panes._replace(bytes_share=share)
-        self._draw_widths()
+        self._measure_fields()
 
     def resized(self) -> None:
         self._draw_layout()
 
     def message_drawn(self) -> None:
-        """With the fields of another message, there may be room for more bytes, or for fewer."""
-        self._fit_bytes()
+        """The fields of another message may need more room."""
+        self._give_fields_room()
 
     def on_field_tree_unfolded(self) -> None:
-        self._fit_bytes()
+        self._give_fields_room()
 
-    def _fit_bytes(self) -> None:
-        if self.screen.model.untraced is None and SLIM <= self.app.size.width < NARROW:
+    def on_bytes_pane_focused(self) -> None:
+        """Whoever goes to the bytes wants many in a line, if the fields of this message leave room."""
+        self._measure_fields()
+
+    def _measure_fields(self) -> None:
+        """Measure the fields anew: bytes may get room again that fields of another message needed."""
+        self._fields_need_room = False
+        self._give_fields_room()
+        self._draw_widths()
+
+    def _give_fields_room(self) -> None:
+        """Narrow the bytes if a line of fields is cut. They stay narrow as other messages are shown: a border that
+        moved with each key would be restless."""
+        if self._fields_need_room or self.screen.model.untraced is not None or not self._is_measured:
+            return
+        if not self.screen.field_tree.fits(self.app.size.width - BYTES_WIDTHS["wide"]):
+            self._fields_need_room = True
             self._draw_widths()
+
+    @property
+    def _is_measured(self) -> bool:
+        """Whether the default width depends on the fields."""
+        return MEASURED <= self.app.size.width < NARROW and not self._in_columns and self._panes.bytes_share is None
 
     def _draw_widths(self) -> None:
         if not self.screen.field_tree.has_class("hidden"):
@@ -235,7 +256,7 @@ class PanesFeature(ScreenFeature[CoreScreen]):
         """Return the default width of the bytes pane: for lines of 16 bytes where there is room for them."""
         if self._in_columns:
             return BYTES_WIDTHS["wide" if width >= WIDE_COLUMNS else "narrow"]
-        left = width - BYTES_WIDTHS["wide"]
-        if SLIM <= width < NARROW and left >= LEAST_TREE and self.screen.field_tree.fits(left):
-            return BYTES_WIDTHS["wide"]
-        return BYTES_WIDTHS["slim" if width < SLIM else "narrow" if width < NARROW else "wide"]
+        if width < SLIM:
+            return BYTES_WIDTHS["slim"]
+        is_narrow = width < MEASURED or (width < NARROW and self._fields_need_room)
+        return BYTES_WIDTHS["narrow" if is_narrow else "wide"]

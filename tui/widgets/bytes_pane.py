@@ -72,6 +72,9 @@ class BytesPane(ScrollView, PlacedScrollBar, DraggableBorder, can_focus=True):
             self.data = data
             self.selection = selection
 
+    class Focused(Message):
+        """The pane got the focus."""
+
     _anchor: int | None = None
     """Where the selection began, while the mouse is down or shift extends it."""
     _selecting = False
@@ -263,6 +266,7 @@ class BytesPane(ScrollView, PlacedScrollBar, DraggableBorder, can_focus=True):
 
     def on_focus(self) -> None:
         self.refresh()
+        self.post_message(self.Focused())
 
     def on_blur(self) -> None:
         self.refresh()
