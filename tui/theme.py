@@ -214,7 +214,14 @@ Menu, ColumnMenu { align: center middle; }
 #menu { width: auto; max-width: 90%; min-width: 30; height: auto; max-height: 80%; border: round $primary; }
 #menu { background: $panel; text-wrap: nowrap; text-overflow: ellipsis; }
 
-Prompt, WriteDialog { align: center middle; }
+Prompt, WriteDialog, ExportDialog { align: center middle; }
+#export { width: 80%; max-width: 90; min-width: 40; height: auto; border: round $primary; background: $panel; }
+#export-file { height: 1; padding: 0 1; }
+#export-label { width: auto; }
+#export-path { background: $panel; width: 1fr; }
+#export-path:focus, ChoiceLine:focus { background: $cursor; }
+ChoiceLine:nocolor:focus { text-style: reverse; }
+#export-hint { padding: 0 1; margin-top: 1; }
 #prompt, #progress { width: 80%; max-width: 90; border: round $primary; background: $panel; }
 
 FieldTree:nocolor > .tree--cursor { text-style: reverse; }

@@ -10,7 +10,7 @@ from dissector.export.exporter import export_rows
 from dissector.export.formats import SUFFIXES, ExportFormat, ExportRequest
 from tests.cases import cases
 from tests.conftest import PCAPS
-from tui.features.export import FORMATS
+from tui.screens.export_dialog import FORMATS
 
 
 @cases("export_format", ExportFormat)

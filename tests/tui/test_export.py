@@ -20,7 +20,8 @@ from tests.cli.test_commands import kdissect
 from tests.conftest import PCAPS
 from tests.tui.main_driver import JAVA, Screen, opened
 from tests.tui.shared_screens import SharedScreens
-from tui.features.export import FORMATS, _reopened
+from tui.features.export import _reopened
+from tui.screens.export_dialog import FORMATS, ExportDialog
 from tui.screens.main_screen import MainScreen
 from tui.screens.write_dialog import WriteDialog
 
@@ -35,22 +36,12 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-async def choose(screen: Screen, down: int) -> None:
-    for _ in range(down):
-        await screen.pilot.press("down")
-    await screen.pilot.press("enter")
-    await screen.pilot.pause()
-
-
 async def export(screen: Screen, rows: int, form: str, *, contents: int = 0, name: str = "") -> str:
-    """Export through the menus; return the notification. `rows` is the index in the first menu, `contents` in the
-    last."""
+    """Export through the dialog; return the notification. `rows` and `contents` are indices of their choices."""
     await screen.pilot.press("x")
     await screen.pilot.pause()
-    await choose(screen, rows)
-    await choose(screen, NAMES.index(form))
-    if form != "Command":
-        await choose(screen, contents)
+    for count in (rows, NAMES.index(form), contents):
+        await screen.pilot.press(*["right"] * count, "down")
     if name:
         screen.pilot.app.screen.query_one(Input).value = name
     await screen.pilot.press("enter")
@@ -208,17 +199,44 @@ async def test_entries_of_kafka_files_are_not_exported_as_a_capture(here: Path) 
     assert not list(here.iterdir())
 
 
-@pytest.mark.exhaustive
-async def test_escape_in_any_menu_writes_nothing(shared: SharedScreens, here: Path) -> None:
+async def pressed(screen: Screen, *keys: str) -> None:
+    """Press keys in a dialog that a worker waits for."""
+    await screen.pilot.press(*keys)
+    await screen.pilot.pause()
+
+
+async def test_the_dialog_shows_what_enter_writes(shared: SharedScreens, here: Path) -> None:
     async with shared.opened(JAVA) as screen:
-        for steps in range(4):
-            await screen.pilot.press("x")
-            await screen.pilot.pause()
-            for _ in range(steps):
-                await choose(screen, 0)
-            await screen.pilot.press("escape")
-            await screen.settle()
-            assert isinstance(screen.pilot.app.screen, MainScreen)
+        await screen.press("2", "G", "m")
+        await pressed(screen, "x")
+        dialog = screen.pilot.app.screen
+        assert isinstance(dialog, ExportDialog)
+        for words in (
+            "‹ Marked, 1 row ›",
+            "‹ Capture ›",
+            "‹ Unchanged ›  all bytes, secrets too",
+            "java-marked.pcapng",
+        ):
+            assert words in screen.lines()
+        await pressed(screen, "l", "j", "S", "j", "h")
+        for words in ("‹ All, 60 rows ›", "‹ SVG ›", "‹ Redacted ›", "java-all-redacted.svg"):
+            assert words in screen.lines()
+        await pressed(screen, "k", "C")
+        for words in ("‹ Command ›", "  Unchanged    as on the screen", "java-all.sh"):
+            assert words in screen.lines(), "a command can't be redacted"
+        await pressed(screen, "C", "C")
+        for words in ("‹ CSV ›", "‹ Redacted ›", "java-all-redacted.csv"):
+            assert words in screen.lines(), "what was chosen is chosen where it can be"
+        await pressed(screen, "left", "left")
+        await pressed(screen, "down", "down", "end", "x", "left")
+        assert "java-all-redacted.txtx" in screen.lines()
+        await pressed(screen, "up", "up", "right")
+        assert "java-all-redacted.txtx" in screen.lines(), "the user's name stays"
+        await screen.pilot.click("#export-rows")
+        await screen.pilot.pause()
+        assert "‹ Only row 2 ›" in screen.lines()
+        await pressed(screen, "escape")
+        assert isinstance(screen.pilot.app.screen, MainScreen)
     assert not list(here.iterdir())
 
 

@@ -230,3 +230,19 @@ async def test_the_first_footer_is_that_of_the_list(monkeypatch: pytest.MonkeyPa
         shown = [each for each in drawn if each]
         assert "Filter" in shown[0]
         assert shown == [shown[0]] * len(shown), "no other footer flashes before"
+
+
+async def test_a_number_before_a_key_counts_lines() -> None:
+    async with opened(JAVA) as screen:
+        await screen.press("1", "2", "j", "j")
+        assert screen.row == 13
+        await screen.press("3", "k", "5", "t", "j")
+        assert screen.row == 11, "the number was for the key behind it"
+        await screen.press("7", "g", "enter", "5", "j")
+        assert screen.path == "header.client_id"
+        await screen.press("9", "9", "k")
+        assert screen.fields.cursor_line == 0
+        await screen.press("3", "G")
+        assert screen.path == "header.request_api_key"
+        await screen.press("9", "9", "9", "9", "j")
+        assert screen.fields.cursor_line == screen.fields.last_line

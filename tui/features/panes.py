@@ -217,7 +217,7 @@ class PanesFeature(ScreenFeature[CoreScreen]):
         self._measure_fields()
 
     def _measure_fields(self) -> None:
-        """Measure the fields anew: bytes may get room again that fields of another message needed."""
+        """Measure the fields again: bytes may get room again that fields of another message needed."""
         self._fields_need_room = False
         self._give_fields_room()
         self._draw_widths()

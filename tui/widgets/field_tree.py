@@ -25,7 +25,7 @@ from tui.labels import field_label, size_words
 from tui.theme import Inks, inks
 from tui.value_parts import JSON_VALUE, LeafLine, may_open, text_lines
 from tui.widgets.draggable_border import DraggableBorder
-from tui.widgets.scrolling import PlacedScrollBar
+from tui.widgets.scrolling import PlacedScrollBar, TypedNumber
 
 CHUNK = 100
 OPEN_AT_FIRST = 12
@@ -42,7 +42,7 @@ Item = Node | range | HandshakeField | LeafLine
 which has no bytes."""
 
 
-class FieldTree(Tree[Item], PlacedScrollBar, DraggableBorder):
+class FieldTree(Tree[Item], PlacedScrollBar, TypedNumber, DraggableBorder):
     """Shows a message; posts which field is under the cursor."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -293,6 +293,21 @@ class FieldTree(Tree[Item], PlacedScrollBar, DraggableBorder):
             item = item.parent
         return item is self.root
 
+    def action_cursor_down(self) -> None:
+        self._move(self.take_number() or 1)
+
+    def action_cursor_up(self) -> None:
+        self._move(-(self.take_number() or 1))
+
+    def _move(self, lines: int) -> None:
+        """Move the cursor; without one, the first line down is the first, the first one up the last."""
+        start = self.cursor_line if self.cursor_line >= 0 or lines > 0 else self.last_line + 1
+        self._go_to_line(start + lines)
+
+    def _go_to_line(self, line: int) -> None:
+        self.cursor_line = max(0, line)
+        self.scroll_to_line(self.cursor_line, animate=False)
+
     def choose_first(self) -> None:
         """Select the field under the cursor, or the first one."""
         self.cursor_line = max(0, self.cursor_line)
@@ -351,12 +366,13 @@ class FieldTree(Tree[Item], PlacedScrollBar, DraggableBorder):
             self.move_cursor(item.parent)
 
     def action_scroll_home_cursor(self) -> None:
-        self.cursor_line = 0
-        self.scroll_to_line(0, animate=False)
+        """Go to the first line, or to the one whose number was typed before."""
+        self._go_to_line((self.take_number() or 1) - 1)
 
     def action_scroll_end_cursor(self) -> None:
-        self.cursor_line = self.last_line
-        self.scroll_to_line(self.last_line, animate=False)
+        """Go to the last line, or to the one whose number was typed before."""
+        number = self.take_number()
+        self._go_to_line(self.last_line if number is None else number - 1)
 
 
 def _place(item: TreeNode[Item], node: Node) -> int | None:

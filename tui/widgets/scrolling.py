@@ -138,18 +138,31 @@ class CursorLines(ScrollView, PlacedScrollBar, can_focus=True):
         self.cursor = number if number >= 0 else self.count - 1
 
 
-class NumberedLines(CursorLines):
-    """Lines with numbers: g goes to the one whose number was typed before."""
+class TypedNumber(Widget):
+    """A widget in which a number that was typed right before a key counts, as in vi: `5j` moves five lines."""
 
     _typed = ""
-
-    def action_go(self, number: int) -> None:
-        """Go to the first line, the last, or the one whose number was typed before."""
-        typed, self._typed = self._typed, ""
-        super().action_go(int(typed) - 1 if typed else number)
+    _before_key = ""
 
     def on_key(self, event: events.Key) -> None:
         if event.character is not None and event.character.isdecimal() and event.character.isascii():
-            self._typed = (self._typed + event.character)[-9:]
-        elif event.key not in ("g", "G"):
-            self._typed = ""
+            self._typed, self._before_key = (self._typed + event.character)[-9:], ""
+        else:
+            self._typed, self._before_key = "", self._typed
+
+    def take_number(self) -> int | None:
+        """Return the number that was typed before this key, once; None if there was none."""
+        typed, self._before_key = self._before_key, ""
+        return int(typed) if typed else None
+
+
+class NumberedLines(CursorLines, TypedNumber):
+    """Lines with numbers: `42G` and `42g` go to line 42, `5j` moves five lines."""
+
+    def action_move(self, lines: int) -> None:
+        super().action_move(lines * (self.take_number() or 1))
+
+    def action_go(self, number: int) -> None:
+        """Go to the first line, the last, or the one whose number was typed before."""
+        typed = self.take_number()
+        super().action_go(number if typed is None else typed - 1)
