@@ -16,6 +16,7 @@ from typer.core import TyperCommand
 
 from dissector.cli import completing
 from dissector.cli.errors import UsageError, output_error_code, print_error
+from dissector.cli.options import Option
 
 Files = Annotated[
     list[str],
@@ -126,7 +127,7 @@ def examples(lines: Mapping[str, str]) -> str:
 def command(app: typer.Typer, name: str, **settings: Any) -> Callable[[Function], Function]:
     """Add a function to `app` as the command `name`; it returns the exit code.
 
-    A parameter whose type is a dataclass of `options.py` stands for all options that are the dataclass's fields,
+    A parameter whose type is a dataclass, as those of `options.py`, stands for all options that are its fields,
     `Annotated[CaptureOptions, "port"]` for those that it names.
     """
 
@@ -149,9 +150,11 @@ def _expanded(function: Callable[..., int]) -> Callable[..., NoReturn]:
         options = [each for each in fields(bundle) if not chosen or each.name in chosen]
         bundles[parameter.name] = bundle, [each.name for each in options]
         for each in options:
-            value_type, declared = get_args(each.type)
-            default = typer.Option(each.default, *declared.names, **declared.settings)
-            parameters.append(Parameter(each.name, Parameter.KEYWORD_ONLY, default=default, annotation=value_type))
+            annotation, default = each.type, each.default
+            value_type, declared = get_args(annotation)
+            if isinstance(declared, Option):
+                annotation, default = value_type, typer.Option(default, *declared.names, **declared.settings)
+            parameters.append(Parameter(each.name, Parameter.KEYWORD_ONLY, default=default, annotation=annotation))
 
     @wraps(function)
     def run(**values: Any) -> NoReturn:

@@ -1,5 +1,6 @@
 """`kdissect live` and `proxy`: traffic as it happens, from packets or from a place between clients and brokers."""
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -25,13 +26,40 @@ Ring = Annotated[
         help="With -w, write a ring buffer of files: filesize:KB, duration:SECONDS, files:COUNT; may be repeated.",
     ),
 ]
-AsText = Annotated[bool, typer.Option("--text", help="Print rows even on a terminal.")]
-RowFormat = Annotated[Format | None, typer.Option("--format", "-f", help="Output format of the rows.")]
-LiveFilter = Annotated[str | None, typer.Option("-Y", "--filter", metavar="FILTER", help="Print only matching rows.")]
-Metrics = Annotated[
-    str, typer.Option(metavar="[HOST:]PORT", help="Serve metrics for Prometheus on this port, by default of 127.0.0.1.")
-]
-Duration = Annotated[float | None, typer.Option(min=0.1, metavar="SECONDS", help="Stop after this many seconds.")]
+
+
+@dataclass(frozen=True)
+class LiveOptions:
+    """What is shown of live traffic, and for how long."""
+
+    text: Annotated[bool, typer.Option("--text", help="Print rows even on a terminal.")] = False
+    form: Annotated[Format | None, typer.Option("--format", "-f", help="Output format of the rows.")] = None
+    fields: Fields = None
+    filter: Annotated[
+        str | None, typer.Option("-Y", "--filter", metavar="FILTER", help="Print only matching rows.")
+    ] = None
+    duration: Annotated[
+        float | None, typer.Option(min=0.1, metavar="SECONDS", help="Stop after this many seconds.")
+    ] = None
+    metrics: Annotated[
+        str,
+        typer.Option(metavar="[HOST:]PORT", help="Serve metrics for Prometheus on this port, by default of 127.0.0.1."),
+    ] = ""
+    limit: Limit = None
+
+    def output(self, csv: CsvOptions, options: CaptureOptions, *, is_quiet: bool, has_command: bool) -> "LiveOutput":
+        """Return what is shown: rows where an option asks for them; else nothing if there is another result,
+        `is_quiet`; else the screen, where there is one that no command has; else rows."""
+        from dissector.cli.live import LiveOutput
+        from dissector.cli.options import parse_filter
+        from dissector.cli.render.printing import RowRenderer
+
+        choices = (self.form, self.fields, self.limit, self.filter)
+        asked = self.text or csv.escape_formulas or any(each is not None for each in choices)
+        if not asked and (is_quiet or (not has_command and is_terminal())):
+            return LiveOutput(on_screen=not is_quiet)
+        rows = RowRenderer.of(self.form or Format.TEXT, self.fields, escape_formulas=csv.escape_formulas)
+        return LiveOutput(False, rows, self.limit, parse_filter(self.filter, options=options))
 
 
 @command(
@@ -82,13 +110,7 @@ def live(
     promiscuous: Annotated[
         bool, typer.Option("--promiscuous", help="Also capture packets for other machines.")
     ] = False,
-    text: AsText = False,
-    form: RowFormat = None,
-    fields: Fields = None,
-    filter: LiveFilter = None,
-    duration: Duration = None,
-    metrics: Metrics = "",
-    limit: Limit = None,
+    shown: LiveOptions,
     verdict: VerdictOptions,
     csv: CsvOptions,
     options: Annotated[CaptureOptions, "decode_as", "show_secrets", "keylog", "resolve", "schemas"],
@@ -111,28 +133,11 @@ def live(
     settings = capture_settings(interface, port or [], expression, path, ring or [], promiscuous=promiscuous)
     judged = _verdict(verdict, options)
     is_quiet = judged is not None or bool(words and path)
-    output = _output(form, fields, csv, text, limit, filter, options, is_quiet=is_quiet, has_command=bool(words))
+    output = shown.output(csv, options, is_quiet=is_quiet, has_command=bool(words))
     return run(
-        settings, output, duration, options, metrics=metrics, shows_processes=processes, words=words or (),
+        settings, output, shown.duration, options, metrics=shown.metrics, shows_processes=processes, words=words or (),
         verdict=judged,
     )  # fmt: skip
-
-
-def _output(
-    form: Format | None, fields: str | None, csv: CsvOptions, text: bool, limit: int | None, filter: str | None,
-    options: CaptureOptions, *, is_quiet: bool, has_command: bool,
-) -> "LiveOutput":  # fmt: skip
-    """Return what is shown: rows where an option asks for them; else nothing if there is another result, `is_quiet`;
-    else the screen, where there is one that no command has; else rows."""
-    from dissector.cli.live import LiveOutput
-    from dissector.cli.options import parse_filter
-    from dissector.cli.render.printing import RowRenderer
-
-    asked = text or csv.escape_formulas or any(each is not None for each in (form, fields, limit, filter))
-    if not asked and (is_quiet or (not has_command and is_terminal())):
-        return LiveOutput(on_screen=not is_quiet)
-    rows = RowRenderer.of(form or Format.TEXT, fields, escape_formulas=csv.escape_formulas)
-    return LiveOutput(False, rows, limit, parse_filter(filter, options=options))
 
 
 def _verdict(asked: VerdictOptions, options: CaptureOptions) -> "CaptureVerdict | None":
@@ -222,13 +227,7 @@ def proxy(
     ] = 20,
     path: KeptFile = "",
     ring: Ring = None,
-    text: AsText = False,
-    form: RowFormat = None,
-    fields: Fields = None,
-    filter: LiveFilter = None,
-    duration: Duration = None,
-    metrics: Metrics = "",
-    limit: Limit = None,
+    shown: LiveOptions,
     verdict: VerdictOptions,
     csv: CsvOptions,
     options: Annotated[CaptureOptions, "show_secrets", "resolve", "schemas"],
@@ -253,7 +252,7 @@ def proxy(
     report = None
     judged = _verdict(verdict, options)
     is_quiet = judged is not None or bool(words and path)
-    output = _output(form, fields, csv, text, limit, filter, options, is_quiet=is_quiet, has_command=bool(words))
+    output = shown.output(csv, options, is_quiet=is_quiet, has_command=bool(words))
     if fault or faults or strict or output.on_screen:
         from dissector.cli.faults import fault_rules, report_faults
 
@@ -261,6 +260,6 @@ def proxy(
     settings = proxy_settings(brokers, listen, advertise, speaks_tls, listens, path, ring or [], rules,
                               is_controlled=output.on_screen, hold_seconds=hold)  # fmt: skip
     return run(
-        settings, output, duration, options, metrics=metrics, shows_processes=False, words=words or (),
+        settings, output, shown.duration, options, metrics=shown.metrics, shows_processes=False, words=words or (),
         verdict=judged, at_end=report or (lambda _: 0),
     )  # fmt: skip
