@@ -1,7 +1,6 @@
 """Reads and compares two sides in a thread. It reports progress a few times a second, and can be stopped."""
 
 import sys
-import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
@@ -9,7 +8,7 @@ from dissector.analysis.diff import DiffResult, DiffSide, ManualMatches, diff
 from dissector.capture_session import Progress
 from dissector.core.arrays import Int64
 from dissector.core.text import clean
-from tui.threads import SECONDS_BETWEEN, SWITCH_SECONDS, load
+from tui.threads import SECONDS_BETWEEN, SWITCH_SECONDS, Pace, load
 
 
 class Stopped(Exception):  # noqa: N818  # nothing is wrong
@@ -74,14 +73,12 @@ def _report_reading(side: DiffSide, report: Callable[[str], None]) -> Callable[[
 def _report_comparing(
     side: DiffSide, report: Callable[[str], None], stopped: Callable[[], bool]
 ) -> Callable[[int], None]:
-    last, rows = 0.0, side.stop or len(side.capture)
+    pace, rows = Pace(SECONDS_BETWEEN), side.stop or len(side.capture)
 
     def report_progress(row: int) -> None:
-        nonlocal last
         if stopped():
             raise Stopped
-        if time.monotonic() - last > SECONDS_BETWEEN:
-            last = time.monotonic()
+        if pace.is_due():
             report(f"comparing {clean(side.label)}{_share(row, rows)}")
 
     return report_progress

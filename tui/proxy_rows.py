@@ -1,9 +1,11 @@
-"""Which row of a capture a proxy means by a client's end of a connection and a correlation id. Without a screen."""
+"""Which row of a capture a proxy means by a client's end of a connection and a correlation id, and how to go there."""
 
 from collections.abc import Iterable
 from typing import Final
 
 from dissector.capture_session import Capture
+from tui.screens.core_screen import CoreScreen
+from tui.threads import call_on_ui
 
 STEP: Final = 1 << 12
 MOST: Final = 1 << 18
@@ -27,3 +29,15 @@ def rows_of(capture: Capture, asked: Iterable[Asked]) -> dict[Asked, int]:
                 found[client, number] = row
         stop = start
     return found
+
+
+def go_to_row(screen: CoreScreen, asked: Asked, missing: str) -> None:
+    """Go to the newest row of an exchange; say that it is `missing` if it has none. Runs in a thread."""
+
+    def go(row: int | None) -> None:
+        if row is None:
+            screen.notify(missing, timeout=3, markup=False)
+        elif not screen.go_to(row):
+            screen.notify(f"row {row + 1:,} is hidden by the filter", timeout=3, markup=False)
+
+    call_on_ui(screen, go, rows_of(screen.capture, [asked]).get(asked))

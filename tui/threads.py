@@ -36,6 +36,27 @@ def call_on_ui(
     screen.app.call_from_thread(call)
 
 
+class Pace:
+    """When a thread reports its progress: at once, and then not before so many seconds have passed."""
+
+    def __init__(self, seconds: float, *, at_once: bool = True) -> None:
+        self._seconds = seconds
+        self._due = 0.0
+        if not at_once:
+            self.restart()
+
+    def is_due(self) -> bool:
+        """Whether to report now; if so, the next report is due later."""
+        if time.monotonic() <= self._due:
+            return False
+        self.restart()
+        return True
+
+    def restart(self) -> None:
+        """Count from now on: where a report took long itself."""
+        self._due = time.monotonic() + self._seconds
+
+
 SECONDS_BETWEEN = 0.15
 SWITCH_SECONDS = 0.001
 """Measured: with Python's 5 ms a key takes five times as long to show while a thread reads."""
@@ -47,13 +68,12 @@ def load(
     """Read the capture to its end, unless that is done; `report` gets the progress, and whether it is done. Runs in a
     thread."""
     sys.setswitchinterval(SWITCH_SECONDS)
-    reported = 0.0
+    pace = Pace(SECONDS_BETWEEN)
     progress = Progress(capture.pipeline.done, capture.pipeline.total, capture.packets, len(capture))
     for progress in () if capture.is_read else capture.read(sort=sort):
         if stopped():
             return
-        if time.monotonic() - reported > SECONDS_BETWEEN:
-            reported = time.monotonic()
+        if pace.is_due():
             report(progress, False)
     report(progress, True)
 

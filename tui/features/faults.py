@@ -12,7 +12,7 @@ from dissector.proxy_server.controls import ProxyControls
 from dissector.proxy_server.faults import FaultError
 from tui.command_line import LineCommand
 from tui.feature import CAPTURE, ScreenFeature, work
-from tui.proxy_rows import rows_of
+from tui.proxy_rows import go_to_row
 from tui.screens.dialog import Prompt
 from tui.screens.faults_screen import FaultsScreen, FaultsState
 from tui.screens.live_screen import LiveScreen
@@ -75,12 +75,4 @@ class FaultsFeature(ScreenFeature[LiveScreen]):
 
     @work(group="control", thread=True)
     def _find(self, fired: FiredFault) -> None:
-        asked = fired.client, fired.correlation_id
-        row = rows_of(self.screen.capture, [asked]).get(asked)
-        call_on_ui(self.screen, self._go, row)
-
-    def _go(self, row: int | None) -> None:
-        if row is None:
-            self.notify("its row is not there any more, or not yet", timeout=3)
-        elif not self.screen.go_to(row):
-            self.notify(f"row {row + 1:,} is hidden by the filter", timeout=3)
+        go_to_row(self.screen, (fired.client, fired.correlation_id), "its row is not there any more, or not yet")

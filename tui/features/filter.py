@@ -4,7 +4,6 @@ While the capture is read, or is live, the filter continues with new rows, and m
 since. When rows get their final order all are matched again, and what is shown stays until that is done.
 """
 
-import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, ClassVar, Final
@@ -22,7 +21,7 @@ from tui.messages import ApplyFilter
 from tui.recents import FILTERS, recent, remember
 from tui.screens.core_screen import CoreScreen
 from tui.screens.dialog import Choice, Menu
-from tui.threads import call_on_ui
+from tui.threads import Pace, call_on_ui
 from tui.time_format import TimeFormat
 from tui.widgets.filter_bar import FilterBar, Offer
 
@@ -238,13 +237,12 @@ class FilterFeature(ScreenFeature[CoreScreen]):
         rest = np.setdiff1d(pending, completed, assume_unique=True)
         new = np.arange(start, stop)
         pending = np.concatenate([rest, new[~capture.index.is_complete(new)]])[-MOST_PENDING:]
-        found, reported = [new[:0]], 0.0
+        found, pace = [new[:0]], Pace(REPORT_SECONDS)
         for step in capture.select(run.filter, start, stop):
             if worker.is_cancelled:
                 return
             found.append(step.rows)
-            if time.monotonic() - reported > REPORT_SECONDS:
-                reported = time.monotonic()
+            if pace.is_due():
                 rows = new[:0] if restart else np.concatenate(found)
                 call_on_ui(self.screen, self._show_step, run, rows, step.upto, stop)
                 found = found if restart else [new[:0]]

@@ -21,7 +21,7 @@ from dissector.proxy_server.intercept.editing import MOST_EDITED
 from tui.command_line import CommandError, LineCommand
 from tui.feature import CAPTURE, ScreenFeature, work
 from tui.features.filter import FilterFeature
-from tui.proxy_rows import rows_of
+from tui.proxy_rows import go_to_row, rows_of
 from tui.screens.dialog import Prompt
 from tui.screens.held_screen import HeldScreen
 from tui.screens.live_screen import LiveScreen
@@ -206,15 +206,7 @@ class InterceptFeature(ScreenFeature[LiveScreen]):
 
     @work(group="control", thread=True)
     def _find(self, held: HeldMessage) -> None:
-        asked = held.client, held.correlation_id
-        row = rows_of(self.screen.capture, [asked]).get(asked)
-        call_on_ui(self.screen, self._go, row)
-
-    def _go(self, row: int | None) -> None:
-        if row is None:
-            self.notify("its row is not there yet", timeout=3)
-        elif not self.screen.go_to(row):
-            self.notify(f"row {row + 1:,} is hidden by the filter", timeout=3)
+        go_to_row(self.screen, (held.client, held.correlation_id), "its row is not there yet")
 
 
 def in_editor(text: str) -> str:

@@ -12,7 +12,7 @@ from textual.worker import get_current_worker
 from dissector.core.arrays import Int64
 from tui.feature import ScreenFeature, work
 from tui.screens.core_screen import CoreScreen
-from tui.threads import SWITCH_SECONDS, call_on_ui, gc_paused
+from tui.threads import SWITCH_SECONDS, Pace, call_on_ui, gc_paused
 
 Go = Callable[[], object]
 """Goes to what was found."""
@@ -72,7 +72,7 @@ class RowSearchFeature(ScreenFeature[CoreScreen]):
         view = copy(self.screen.view)  # as it is now, whatever happens to the list
         ahead, behind = _ways(len(view), min(self.screen.exchange_list.cursor, len(view) - 1), step)
         total = len(ahead) + (len(behind) if around else 0)
-        done, reported = 0, time.monotonic()
+        done, pace = 0, Pace(_SECONDS_BETWEEN, at_once=False)
         for turn, positions in enumerate((ahead, behind) if around else (ahead,)):
             count, at = _FIRST, 0
             while at < len(positions):
@@ -88,8 +88,7 @@ class RowSearchFeature(ScreenFeature[CoreScreen]):
                 at, done = at + count, done + count
                 spent = time.monotonic() - begun
                 count = min(_MOST, count * 2) if spent < _SHORT else max(1, count // 2) if spent > _LONG else count
-                if time.monotonic() - reported > _SECONDS_BETWEEN:
-                    reported = time.monotonic()
+                if pace.is_due():
                     call_on_ui(self.screen, self._show_progress, f"{words} {100 * done // total} %")
         call_on_ui(self.screen, self._found_nothing, step, words, around=around)
 

@@ -4,7 +4,6 @@ Columns are read in a thread; errors, which are in responses, are added as they 
 becomes a filter.
 """
 
-import time
 from collections.abc import Callable, Iterator
 from typing import ClassVar, Final, NamedTuple
 
@@ -22,7 +21,7 @@ from dissector.core.arrays import Int64
 from dissector.core.text import byte_size, clean, counted, duration
 from tui.screens.dialog import Choice, Menu
 from tui.screens.snapshot_screen import SnapshotScreen
-from tui.threads import call_on_ui
+from tui.threads import Pace, call_on_ui
 from tui.widgets.io_graph_view import IoGraphView
 from tui.widgets.key_footer import KeyFooter
 
@@ -98,14 +97,14 @@ class IoGraphScreen(SnapshotScreen[str | None]):
             rows = np.intersect1d(rows, np.concatenate(found), assume_unique=True)
         drawn = graph_rows(self._capture, rows)
         call_on_ui(self, self._show, drawn, "○ errors 0 %", restart)
-        due = time.monotonic() + SECONDS_BETWEEN
+        pace = Pace(SECONDS_BETWEEN, at_once=False)
         for upto in mark_errors(self._capture, drawn):
             if worker.is_cancelled:
                 return
-            if time.monotonic() > due:
+            if pace.is_due():
                 share = 100 * upto // max(1, int(drawn.rows[-1]) + 1)
                 call_on_ui(self, self._show, drawn, f"○ errors {share} %", False)
-                due = time.monotonic() + SECONDS_BETWEEN
+                pace.restart()
         call_on_ui(self, self._show, drawn, "● counted", False)
 
     def _matching(self, text: str) -> Iterator[Int64]:

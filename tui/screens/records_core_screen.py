@@ -3,7 +3,6 @@
 What a user does with it (filter, find, sort, export) is in `records_screen.py`.
 """
 
-import time
 from typing import Final, NamedTuple
 
 import numpy as np
@@ -21,7 +20,7 @@ from dissector.records.produced_offsets import produced_offset
 from tui.record_labels import Pieces, record_lines
 from tui.records_model import RecordsModel, paths_in
 from tui.screens.snapshot_screen import SnapshotScreen
-from tui.threads import call_on_ui
+from tui.threads import Pace, call_on_ui
 from tui.widgets.cell_list import CellList
 from tui.widgets.filter_bar import FilterBar
 from tui.widgets.key_footer import KeyFooter
@@ -117,13 +116,12 @@ class RecordsCoreScreen(SnapshotScreen[OpenedRecord | None]):
                     return
         listed = RecordList(self._capture, wanted)
         parts: list[RecordPlaces] = []
-        reported = 0.0
+        pace = Pace(REPORT_SECONDS)
         for step in listed.steps(stop=stop):
             if worker.is_cancelled:
                 return
             parts.append(step.places)
-            if time.monotonic() - reported > REPORT_SECONDS:
-                reported = time.monotonic()
+            if pace.is_due():
                 share = 100 * step.upto // max(1, stop)
                 call_on_ui(self, self._add, RecordPlaces.joined(parts), listed, share)
                 parts = []

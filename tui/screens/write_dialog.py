@@ -1,6 +1,5 @@
 """The dialog while a file is written: its size so far, and a key that stops it."""
 
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import ClassVar, Final
@@ -15,7 +14,7 @@ from dissector.capture import CaptureError
 from dissector.core.files import private, write_reason
 from dissector.core.text import byte_size, clean
 from tui.screens.dialog import Dialog
-from tui.threads import call_on_ui
+from tui.threads import Pace, call_on_ui
 
 SECONDS: Final = 0.2
 """Between two reports of the size."""
@@ -83,13 +82,12 @@ class WriteDialog(Dialog[str | None]):
 
     def _copy(self, pieces: Iterator[bytes], write: Callable[[bytes], int]) -> bool:
         """Write all chunks; return whether that was not stopped."""
-        worker, reported, done = get_current_worker(), time.monotonic(), 0
+        worker, pace, done = get_current_worker(), Pace(SECONDS, at_once=False), 0
         for piece in pieces:
             if worker.is_cancelled:
                 return False
             done += write(piece)
-            if time.monotonic() - reported > SECONDS:
-                reported = time.monotonic()
+            if pace.is_due():
                 call_on_ui(self, self._draw, done)
         return True
 
