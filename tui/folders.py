@@ -4,10 +4,10 @@ Invariant: a file is always complete, old or new: it is written under a temporar
 """
 
 import os
-import tempfile
-from contextlib import suppress
 from pathlib import Path
 from typing import Final
+
+from dissector.core.files import written_beside
 
 OURS: Final = "kdissect"
 
@@ -35,12 +35,5 @@ def _folder(variable: str, usual: str) -> Path:
 def write_whole(path: Path, data: bytes) -> None:
     """Write a file in one step, readable for its user only. Raises `OSError`."""
     path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-    number, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-    try:
-        with os.fdopen(number, "wb") as file:
-            file.write(data)
-        Path(name).replace(path)
-    except BaseException:  # Ctrl+C, too: it is raised again
-        with suppress(OSError):
-            Path(name).unlink()
-        raise
+    with written_beside(path, data) as written:
+        written.replace(path)

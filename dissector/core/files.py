@@ -1,8 +1,11 @@
 """Files of the program and of its user: what comes with it, the user's data folder, files that only the user may read,
-files that are opened before the process gives up its rights, and why a file can't be written."""
+or that are replaced in one step, files that are opened before the process gives up its rights, and why a file can't be
+written."""
 
 import os
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO, Final, cast
 
@@ -35,6 +38,23 @@ def private(path: str, flags: int) -> int:
 
     A capture may hold passwords, and so may what is made of it."""
     return os.open(path, flags, 0o600)
+
+
+@contextmanager
+def written_beside(path: Path, data: bytes) -> Iterator[Path]:
+    """Write data to a file that only the user may read, in the folder of `path`, which it can replace in one step. It
+    is removed if it is still there at the end. Raises `OSError`."""
+    import tempfile  # it takes a while, and most runs write no such file
+
+    number, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    written = Path(name)
+    try:
+        with os.fdopen(number, "wb") as file:
+            file.write(data)
+        yield written
+    finally:
+        with suppress(OSError):
+            written.unlink()
 
 
 def package_file(*path: str) -> "Traversable":

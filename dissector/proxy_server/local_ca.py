@@ -21,7 +21,7 @@ from ipaddress import ip_address
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from dissector.core.files import data_folder
+from dissector.core.files import data_folder, written_beside
 from dissector.core.text import os_reason
 from dissector.proxy_server.upstream import TlsError
 
@@ -210,16 +210,10 @@ def _general_name(host: str) -> "GeneralName":
 def _write(path: Path, data: bytes, *, replaces: bool = True) -> None:
     """Write a file in one step; without `replaces` one that is there stays, also one that another process has just
     made. Raises `OSError`."""
-    number, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")  # 0600
-    try:
-        with os.fdopen(number, "wb") as file:
-            file.write(data)
+    with written_beside(path, data) as written:
         if replaces:
-            Path(name).chmod(0o644)
-            Path(name).replace(path)
+            written.chmod(0o644)
+            written.replace(path)
         else:
             with suppress(FileExistsError):
-                os.link(name, path)
-    finally:
-        with suppress(OSError):
-            Path(name).unlink()
+                os.link(written, path)
