@@ -24,7 +24,7 @@ from dissector.protocol.message import PREFIX, MessageLayout
 from dissector.protocol.schema.error_codes import ErrorCode
 from dissector.protocol.schema.headers import request_header_version, response_header_version
 from dissector.protocol.schema.loader import api
-from dissector.protocol.wire import WireError, uvarint
+from dissector.protocol.wire import WireError, is_printable, uvarint
 
 MOST: Final = 3
 """Readings that are named."""
@@ -222,7 +222,7 @@ class _Walker:
         if size < 0:
             return
         start = self._skip(size)
-        if kind.type == "string" and not _is_text(self._data[start : self.at]):
+        if kind.type == "string" and not is_printable(self._data[start : self.at]):
             raise WireError("no text", start)
 
     def _count(self, kind: VariablePlan | ArrayPlan, coding: Coding, code: str) -> int:
@@ -247,10 +247,3 @@ class _Walker:
             raise WireError("runs past the end", at)
         self.at = stop
         return at
-
-
-def _is_text(raw: bytes) -> bool:
-    try:
-        return raw.decode().isprintable()
-    except UnicodeDecodeError:
-        return False

@@ -87,6 +87,14 @@ def uuid_text(raw: bytes) -> str:
 _UUID: Final = re.compile(r"[A-Za-z0-9_-]{22}")
 
 
+def is_printable(raw: bytes) -> bool:
+    """Whether bytes are UTF-8 without control characters."""
+    try:
+        return raw.decode().isprintable()
+    except UnicodeDecodeError:
+        return False
+
+
 class EncodeError(ValueError):
     """A value that can't be encoded. `path` is its path from the message's root.
 

@@ -16,8 +16,8 @@ from dissector.analysis.stats.counts import (
     TopicPartition,
 )
 from dissector.analysis.stats.negotiated_versions import NegotiatedVersions, negotiated_versions
+from dissector.protocol.schema import loader
 from dissector.protocol.schema.errors import error_name
-from dissector.protocol.schema.loader import api
 
 
 class StatsGroup(NamedTuple):
@@ -33,8 +33,7 @@ class StatsGroup(NamedTuple):
 
 def api_name(key: int) -> str:
     """Return an API's name, or its number; -1 is a response without a request."""
-    known = api(key)
-    return known.name if known else f"API {key}" if key >= 0 else "(no request)"
+    return loader.api_name(key) if key >= 0 else "(no request)"
 
 
 def api_label(of: ApiVersion) -> str:
@@ -55,7 +54,7 @@ def quoted(text: str) -> str:
 
 def _api_literal(key: int) -> str:
     """Return the literal that a filter compares `api` with."""
-    known = api(key)
+    known = loader.api(key)
     return known.name if known else str(key)
 
 

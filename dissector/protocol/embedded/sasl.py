@@ -16,6 +16,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from dissector.protocol.embedded.subtree import Subtree, SubtreeItem
+from dissector.protocol.wire import is_printable
 
 _SCRAM_NAMES: Final = {
     b"n": "username", b"r": "nonce", b"c": "channel_binding", b"s": "salt", b"i": "iterations", b"p": "proof",
@@ -63,14 +64,6 @@ def sasl_token(raw: bytes, mechanism: str | None) -> Subtree | None:
     return None
 
 
-def _is_clean_text(raw: bytes) -> bool:
-    """Return whether bytes are UTF-8 without control characters."""
-    try:
-        return raw.decode().isprintable()
-    except UnicodeDecodeError:
-        return False
-
-
 def _text(raw: bytes) -> str:
     return raw.decode("utf-8", "surrogateescape")
 
@@ -82,7 +75,7 @@ def _plain(raw: bytes) -> Iterator[SubtreeItem]:
     first = raw.index(b"\x00")
     second = raw.index(b"\x00", first + 1)
     authzid, name = raw[:first], raw[first + 1 : second]
-    is_odd = (bool(authzid) and authzid != name) or not _is_clean_text(name)
+    is_odd = (bool(authzid) and authzid != name) or not is_printable(name)
     of_authzid, of_name = ((0, first), (first + 1, second)) if is_odd else (None, None)
     yield SubtreeItem("authzid", "STRING", 0, first + 1, _text(authzid), secret=of_authzid)
     yield SubtreeItem("username", "STRING", first + 1, second + 1, _text(name), secret=of_name)
