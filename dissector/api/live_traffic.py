@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator, Iterable, Iterator
 from os import PathLike, fspath
 from pathlib import Path
 from types import TracebackType
-from typing import Final, Self
+from typing import Self
 
 from dissector.api.arguments import checked_filter, checked_paths, checked_ports
 from dissector.api.exchange import Exchange, Packet
@@ -13,10 +13,9 @@ from dissector.api.faults import Fault
 from dissector.capture.live import LOOPBACK, CaptureSettings, Recording, RecordingSettings, recording_source
 from dissector.capture_session import Capture as Session
 from dissector.capture_session.process_watch import ProcessWatch
+from dissector.core.addresses import KAFKA_PORT
 from dissector.filter import Filter, parse
 from dissector.proxy_server import ListenTls, ProxySettings, UpstreamTls
-
-KAFKA_PORT: Final = 9092
 
 
 class Live:

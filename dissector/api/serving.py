@@ -9,8 +9,8 @@ from typing import Self
 
 from dissector.capture.errors import CaptureError
 from dissector.capture_session import Capture as Session
+from dissector.core.addresses import listen_address
 from dissector.core.text import endpoint_name
-from dissector.proxy_server.broker_address import listen_address
 from dissector.recorded_server import (
     Answered,
     RecordedExchanges,

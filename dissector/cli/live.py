@@ -38,6 +38,7 @@ from dissector.cli.options import CaptureOptions
 from dissector.cli.passed_signals import PassedSignals
 from dissector.cli.render.printing import RowRenderer
 from dissector.cli.show import follow, print_all, print_problems
+from dissector.core.addresses import KAFKA_PORT
 from dissector.core.files import keep_open
 from dissector.core.text import clean, counted
 
@@ -47,7 +48,6 @@ if TYPE_CHECKING:  # imported on use: without a filter its parser is not needed
     from dissector.cli.verdict import CaptureVerdict
     from dissector.filter import Filter
 
-KAFKA_PORT: Final = 9092
 _END_SIGNALS: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 LOWER_PRIORITY: Final = 5
 """How far this process steps back where the capture process could not step forward."""

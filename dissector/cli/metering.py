@@ -4,8 +4,8 @@ from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING
 
 from dissector.cli.errors import UsageError, print_error
+from dissector.core.addresses import AddressError, listen_address
 from dissector.core.extras import missing
-from dissector.proxy_server.broker_address import AddressError, listen_address
 
 if TYPE_CHECKING:  # imported on use
     from types import TracebackType

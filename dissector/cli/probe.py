@@ -6,9 +6,10 @@ from dissector.cli.errors import NEGATIVE, print_error
 from dissector.cli.formats import ProbeFormat
 from dissector.cli.render.pages import DIM, NAME, NOTE, TITLE, Line, print_lines, table, title, wrapped, write_out
 from dissector.cli.render.trees import tree_lines
+from dissector.core.addresses import BrokerAddress
 from dissector.exchange.model import Exchange
 from dissector.exchange.to_json import json_line
-from dissector.probe.connection import Address, BrokerConnection, ProbeError
+from dissector.probe.connection import BrokerConnection, ProbeError, probed_address
 from dissector.probe.dialogue import ProbeResult, probe_broker
 from dissector.probe.offers import compare, guess_release
 from dissector.protocol.wire import EncodeError
@@ -19,7 +20,7 @@ def probe(text: str, form: ProbeFormat, timeout: float, client_id: str, *, topic
     result, problem = None, None
     exchanges: list[Exchange] = []
     try:
-        address = Address.parse(text)
+        address = probed_address(text)
         with BrokerConnection(address, client_id, timeout) as connection:
             exchanges = connection.exchanges
             result = probe_broker(connection, topics=topics)
@@ -101,7 +102,7 @@ def _release(result: ProbeResult) -> Line:
 def _nodes(result: ProbeResult) -> Iterator[Line]:
     yield from title("Nodes")
     rows = [
-        (str(node.id), str(Address(node.host, node.port)), node.rack or "",
+        (str(node.id), str(BrokerAddress(node.host, node.port)), node.rack or "",
          "controller" if node.id == result.controller_id else "")
         for node in result.nodes
     ]  # fmt: skip

@@ -12,13 +12,13 @@ from dissector.capture.errors import CaptureError
 from dissector.cli.errors import UsageError, print_error
 from dissector.cli.options import CaptureOptions
 from dissector.cli.render.progress import read_with_progress
+from dissector.core.addresses import listen_address
 from dissector.core.text import clean, counted, endpoint_name
 from dissector.exchange.info_column import info
 from dissector.exchange.model import ExchangeMessage
 from dissector.protocol.embedded.context import EMPTY_CONTEXT
 from dissector.protocol.message import key_and_version, request_layout
 from dissector.proxy_server import AddressError
-from dissector.proxy_server.broker_address import listen_address
 from dissector.proxy_server.settings import ANY_ADDRESSES, FIRST_PORT
 from dissector.recorded_server import Answered, RecordedExchanges, RecordedServer, ServeSettings, recording_of
 from dissector.recorded_server.server import listen_words

@@ -12,11 +12,10 @@ import ssl
 import time
 from collections.abc import Mapping
 from types import TracebackType
-from typing import Final, NamedTuple, NoReturn, Self
+from typing import Final, NoReturn, Self
 
-from dissector.core.addresses import AddressError, host_and_port, split_scheme
+from dissector.core.addresses import AddressError, BrokerAddress, split_scheme
 from dissector.core.finding import Finding, Severity
-from dissector.core.text import endpoint_name
 from dissector.exchange.decoding_findings import reads_as
 from dissector.exchange.info_column import info
 from dissector.exchange.model import Exchange, ExchangeMessage, ExchangeRow, worst
@@ -29,7 +28,6 @@ from dissector.protocol.schema.loader import api
 MAX_RESPONSE_BYTES: Final = 8 << 20
 """Maximum bytes of a response; metadata of 100,000 partitions is half of it."""
 MAX_TIMEOUT: Final = 600
-KAFKA_PORT: Final = 9092
 TLS_ALERT: Final = b"\x15\x03"
 SHOWN: Final = 40
 """Characters that are shown of a response that is not Kafka's."""
@@ -58,32 +56,22 @@ _PLAIN: Final = ("", "kafka", "plaintext")
 """The protocols in front of an address with which there is neither TLS nor a login."""
 
 
-class Address(NamedTuple):
-    """Where a broker listens."""
-
-    host: str
-    port: int
-
-    @classmethod
-    def parse(cls, text: str) -> "Address":
-        """``broker:9092``, ``[::1]:9092``, ``broker``: Kafka's port; ``PLAINTEXT://broker:9092``, as in the settings of
-        brokers. Raises `ProbeError`."""
-        try:
-            scheme, rest = split_scheme(text)
-            if scheme not in _PLAIN:
-                raise ProbeError(f"{text}: probe connects without TLS and without a login")
-            return cls(*host_and_port(rest, KAFKA_PORT))
-        except AddressError as error:
-            raise ProbeError(str(error)) from None
-
-    def __str__(self) -> str:
-        return endpoint_name(self.host, self.port)
+def probed_address(text: str) -> BrokerAddress:
+    """``broker:9092``, ``[::1]:9092``, ``broker``: Kafka's port; ``PLAINTEXT://broker:9092``, as in the settings of
+    brokers. Raises `ProbeError`."""
+    try:
+        scheme, rest = split_scheme(text)
+        if scheme not in _PLAIN:
+            raise ProbeError(f"{text}: probe connects without TLS and without a login")
+        return BrokerAddress.parse(rest)
+    except AddressError as error:
+        raise ProbeError(str(error)) from None
 
 
 class BrokerConnection:
     """An open connection. `exchanges` has all requests, with or without a response."""
 
-    def __init__(self, address: Address, client_id: str, timeout: float) -> None:
+    def __init__(self, address: BrokerAddress, client_id: str, timeout: float) -> None:
         if not 0 < timeout <= MAX_TIMEOUT:
             raise ProbeError(f"a time-out of {timeout:g} s is not between 0 and {MAX_TIMEOUT} s")
         self.address = address
@@ -133,9 +121,9 @@ class BrokerConnection:
         return response
 
     def _row(self, number: int, name: str, version: int, request: ExchangeMessage) -> ExchangeRow:
-        host, port = self._socket.getsockname()[:2]
+        ours = BrokerAddress(*self._socket.getsockname()[:2])
         return ExchangeRow(
-            number, "exchange", request.time_ns, 1, str(Address(host, port)), str(self.address), name, version, number,
+            number, "exchange", request.time_ns, 1, str(ours), str(self.address), name, version, number,
             self._client_id, request.size, *(None,) * 7, info(request, None, [], {}), None,
         )  # fmt: skip
 
@@ -210,7 +198,7 @@ class BrokerConnection:
         raise ProbeError(f"{self.address}: announces an answer of {size:,} bytes: not Kafka", negative=True)
 
 
-def _speaks_tls(address: Address, timeout: float) -> bool:
+def _speaks_tls(address: BrokerAddress, timeout: float) -> bool:
     """Whether a port speaks TLS, tried on another connection. Only the handshake is sent."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.check_hostname, context.verify_mode = False, ssl.CERT_NONE  # the server's identity does not matter here

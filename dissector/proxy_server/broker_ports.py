@@ -12,10 +12,10 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Final
 
+from dissector.core.addresses import BrokerAddress
 from dissector.core.text import clean, endpoint_name, os_reason
 from dissector.protocol.schema.field_enums import EndpointType
 from dissector.proxy_server.address_walk import FoundAddress
-from dissector.proxy_server.broker_address import BrokerAddress
 from dissector.proxy_server.settings import FIRST_PORT, ProxySettings
 
 MOST_LISTENERS: Final = 4_096

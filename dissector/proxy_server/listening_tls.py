@@ -10,8 +10,8 @@ import ssl
 from collections.abc import Callable
 from typing import Final
 
+from dissector.core.addresses import LOOPBACK
 from dissector.core.text import clean
-from dissector.proxy_server.broker_address import LOOPBACK
 from dissector.proxy_server.local_ca import load_made_certificate, local_ca
 from dissector.proxy_server.settings import ANY_ADDRESSES, ProxySettings
 from dissector.proxy_server.upstream import TlsError, load_certificate

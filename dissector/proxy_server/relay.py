@@ -16,8 +16,8 @@ from collections import deque
 from typing import Final, Protocol
 
 from dissector.conversation.turns import End
+from dissector.core.addresses import BrokerAddress
 from dissector.core.text import endpoint_name
-from dissector.proxy_server.broker_address import BrokerAddress
 from dissector.proxy_server.broker_ports import BrokerPorts, Listener
 from dissector.proxy_server.decided_streams import DecidedRequestStream, DecidedResponseStream, Ends
 from dissector.proxy_server.exchanges import NotKafkaError, Pending, RequestStream, ResponseStream

@@ -6,7 +6,7 @@ from dataclasses import asdict, dataclass, replace
 from typing import ClassVar, Final, Self
 
 from dissector.capture.live.settings import RingSettings, next_path
-from dissector.proxy_server.broker_address import (
+from dissector.core.addresses import (
     LOOPBACK,
     AddressError,
     BrokerAddress,

@@ -6,8 +6,8 @@ import ssl
 from collections.abc import Callable
 from typing import Final, NamedTuple
 
+from dissector.core.addresses import BrokerAddress
 from dissector.core.text import clean, os_reason
-from dissector.proxy_server.broker_address import BrokerAddress
 from dissector.proxy_server.settings import UpstreamTls
 
 CONNECT_SECONDS: Final = 30

@@ -15,11 +15,11 @@ from dataclasses import dataclass
 from typing import Final
 
 from dissector.core import limits
+from dissector.core.addresses import LOOPBACK
 from dissector.core.text import clean, counted, endpoint_name, os_reason
 from dissector.protocol.message import PREFIX, sized
 from dissector.protocol.schema.loader import api
 from dissector.proxy_server.address_walk import FoundAddress
-from dissector.proxy_server.broker_address import LOOPBACK
 from dissector.proxy_server.exchanges import stranger
 from dissector.recorded_server.answering import Answering, ClientState, RecordedAnswer
 from dissector.recorded_server.exchanges import RecordedExchanges

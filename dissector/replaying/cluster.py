@@ -3,12 +3,12 @@
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+from dissector.core.addresses import BrokerAddress
 from dissector.protocol.codec.plan import plan
 from dissector.protocol.message import Values
 from dissector.protocol.schema.api_keys import ApiKey
 from dissector.protocol.schema.loader import api
 from dissector.protocol.schema.model import Versions
-from dissector.proxy_server.broker_address import BrokerAddress
 from dissector.recorded_server.exchanges import RecordedExchange
 from dissector.replaying.connection import NoAnswerError, ReplayConnection
 

@@ -14,11 +14,11 @@ from typing import Final
 
 from dissector.conversation.turns import End, Turn
 from dissector.core import limits
+from dissector.core.addresses import BrokerAddress
 from dissector.protocol.frame import frame_bytes, request_header
 from dissector.protocol.message import PREFIX, Values, read, request_layout, response_layout
 from dissector.protocol.schema.api_keys import ApiKey
 from dissector.protocol.schema.errors import error_name
-from dissector.proxy_server.broker_address import BrokerAddress
 from dissector.proxy_server.settings import UpstreamTls
 from dissector.proxy_server.upstream import connect
 from dissector.replaying.logins import Dialogue, Login, LoginError

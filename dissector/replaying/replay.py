@@ -18,6 +18,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from dissector.conversation.turns import Conversation
+from dissector.core.addresses import BrokerAddress
 from dissector.core.text import clean, counted
 from dissector.protocol.codec.reader import reader
 from dissector.protocol.frame import frame_bytes
@@ -25,7 +26,6 @@ from dissector.protocol.message import PREFIX, Values, read, request_layout, res
 from dissector.protocol.schema.api_keys import ApiKey
 from dissector.protocol.schema.loader import api
 from dissector.protocol.wire import EncodeError
-from dissector.proxy_server.broker_address import BrokerAddress
 from dissector.proxy_server.settings import UpstreamTls
 from dissector.proxy_server.upstream import ConnectError, TlsError, tls_context
 from dissector.recorded_server.exchanges import RecordedExchange, RecordedExchanges

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from dissector.probe.connection import Address, ProbeError
+from dissector.core.addresses import BrokerAddress
+from dissector.probe.connection import ProbeError, probed_address
 from tests.cases import cases
 from tests.cli.test_commands import JAVA, kdissect
 from tests.conftest import some_of
@@ -145,9 +146,13 @@ def test_an_archive_is_to_be_unpacked(tmp_path: Path, name: str, head: bytes, ki
 
 
 def test_an_address_has_the_scheme_of_a_listener() -> None:
-    assert Address.parse("PLAINTEXT://broker:9093") == Address.parse("kafka://broker:9093") == Address("broker", 9093)
+    assert (
+        probed_address("PLAINTEXT://broker:9093")
+        == probed_address("kafka://broker:9093")
+        == BrokerAddress("broker", 9093)
+    )
     with pytest.raises(ProbeError, match="without TLS and without a login"):
-        Address.parse("SASL_SSL://broker:9093")
+        probed_address("SASL_SSL://broker:9093")
 
 
 @pytest.mark.slow
@@ -169,8 +174,8 @@ def test_a_shell_can_complete(line: str, offered: str) -> None:
 
 
 def test_a_host_without_a_port_is_asked_at_kafkas() -> None:
-    assert Address.parse("broker-1") == Address("broker-1", 9092)
-    assert Address.parse("[::1]") == Address("::1", 9092)
+    assert probed_address("broker-1") == BrokerAddress("broker-1", 9092)
+    assert probed_address("[::1]") == BrokerAddress("::1", 9092)
 
 
 def test_the_manual_has_every_command() -> None:

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from dissector.probe.connection import Address, BrokerConnection
+from dissector.probe.connection import BrokerConnection, probed_address
 from dissector.probe.dialogue import probe_broker
 from dissector.protocol.codec.plan import plan
 from dissector.protocol.codec.writer import write
@@ -39,7 +39,7 @@ def brokers() -> Iterator[list[str]]:
 
 @pytest.fixture
 def connection(brokers: list[str]) -> Iterator[BrokerConnection]:
-    with BrokerConnection(Address.parse(brokers[0]), "tests", 15) as found:
+    with BrokerConnection(probed_address(brokers[0]), "tests", 15) as found:
         yield found
 
 
@@ -117,7 +117,7 @@ def test_what_is_produced_is_fetched_again_in_every_version(connection: BrokerCo
     objects = [record._asdict() | {"headers": [header._asdict() for header in record.headers]} for record in RECORDS]
     topic, sent = f"codec-{codec}", batch_bytes({"attributes": codec, "records": objects})
     address, topic_id = leader(connection, topic)
-    with BrokerConnection(Address.parse(address), "tests", 15) as broker:
+    with BrokerConnection(probed_address(address), "tests", 15) as broker:
         # Batches of magic 2 came with Produce v3 and Fetch v4; from v13 on a Fetch knows topics by their ids alone.
         versions = [v for v in common(broker, PRODUCE) if v >= 3]
         assert len(versions) > 5
@@ -160,7 +160,7 @@ def coordinator(connection: BrokerConnection, group: str) -> str:
 def test_a_member_joins_commits_and_leaves(connection: BrokerConnection, newest: bool) -> None:
     group, topic = f"group-{newest}", f"grouped-{newest}"
     leader(connection, topic)
-    with BrokerConnection(Address.parse(coordinator(connection, group)), "tests", 15) as broker:
+    with BrokerConnection(probed_address(coordinator(connection, group)), "tests", 15) as broker:
         # OffsetCommit v0 has no generation and names no member.
         version = {key: [v for v in common(broker, key) if v or key != OFFSET_COMMIT][-1 if newest else 0] for key in (
             JOIN_GROUP, SYNC_GROUP, HEARTBEAT, OFFSET_COMMIT, OFFSET_FETCH, LEAVE_GROUP)}  # fmt: skip

@@ -10,7 +10,8 @@ import pytest
 
 from dissector.cli.formats import ProbeFormat
 from dissector.cli.probe import probe
-from dissector.probe.connection import MAX_RESPONSE_BYTES, Address, BrokerConnection, ProbeError
+from dissector.core.addresses import BrokerAddress
+from dissector.probe.connection import MAX_RESPONSE_BYTES, BrokerConnection, ProbeError, probed_address
 from dissector.protocol.codec.plan import plan
 from dissector.protocol.codec.writer import write
 from tests.cases import cases
@@ -176,14 +177,14 @@ def test_bad_use_is_one_line(words: list[str], answer: str) -> None:
 
 
 def test_addresses() -> None:
-    assert Address.parse("[::1]:9092") == Address("::1", 9092)
-    assert str(Address.parse("[::1]:9092")) == "[::1]:9092"
-    assert Address.parse("broker-1:19092") == Address("broker-1", 19092)
-    assert Address.parse("PLAINTEXT://broker-1") == Address("broker-1", 9092)
+    assert probed_address("[::1]:9092") == BrokerAddress("::1", 9092)
+    assert str(probed_address("[::1]:9092")) == "[::1]:9092"
+    assert probed_address("broker-1:19092") == BrokerAddress("broker-1", 19092)
+    assert probed_address("PLAINTEXT://broker-1") == BrokerAddress("broker-1", 9092)
 
 
 def test_an_unanswered_request_is_kept_as_an_exchange() -> None:
-    with serving(closes) as address, BrokerConnection(Address.parse(address), "me", 2) as connection:
+    with serving(closes) as address, BrokerConnection(probed_address(address), "me", 2) as connection:
         with pytest.raises(ProbeError):
             connection.ask(18, 0, {})
         [exchange] = connection.exchanges

@@ -7,7 +7,7 @@ from textual.widgets import Static
 
 from dissector.capture.live import Recording, recording_source
 from dissector.capture_session import Capture
-from dissector.proxy_server.broker_address import BrokerAddress
+from dissector.core.addresses import BrokerAddress
 from dissector.proxy_server.settings import ProxySettings
 from tests.capture.live.loopback import broker, talk
 from tests.proxy_server.proxies import forked
