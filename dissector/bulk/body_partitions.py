@@ -11,8 +11,7 @@ from typing import Final, NamedTuple
 import numpy as np
 
 from dissector.bulk.body_columns import BodyColumns, Messages
-from dissector.bulk.body_numbers import OfBodies
-from dissector.bulk.body_texts import NO_TEXT, texts_of
+from dissector.bulk.body_fields import NO_TEXT, OfBodies, texts_of
 from dissector.bulk.record_columns import TOPIC_FIELDS
 from dissector.core.arrays import Bool, Int64
 from dissector.core.columns import ValueNumbers

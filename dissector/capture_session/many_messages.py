@@ -20,10 +20,8 @@ from dissector.core.finding import Finding
 from dissector.exchange.decoder import ExchangeDecoder
 
 if TYPE_CHECKING:  # imported on use: a command needs few of them
-    from dissector.bulk.body_elements import BodyElements, ElementNames, OfElements
-    from dissector.bulk.body_numbers import BodyNumbers, OfBodies
+    from dissector.bulk.body_fields import BodyFields, ElementNames, OfBodies, OfElements
     from dissector.bulk.body_partitions import BodyPartitions, Lists, OfPartitions
-    from dissector.bulk.body_texts import BodyTexts
     from dissector.bulk.info_texts import InfoTexts
     from dissector.bulk.json_lines import JsonLines, JsonText
     from dissector.bulk.message_answers import MessageAnswers
@@ -125,22 +123,10 @@ class ManyMessages:
         return SingleBatchReader(self._bodies)
 
     @cached_property
-    def _numbers(self) -> "BodyNumbers":
-        from dissector.bulk.body_numbers import BodyNumbers
+    def _fields(self) -> "BodyFields":
+        from dissector.bulk.body_fields import BodyFields
 
-        return BodyNumbers(self._bodies)
-
-    @cached_property
-    def _lone_texts(self) -> "BodyTexts":
-        from dissector.bulk.body_texts import BodyTexts
-
-        return BodyTexts(self._bodies)
-
-    @cached_property
-    def _elements(self) -> "BodyElements":
-        from dissector.bulk.body_elements import BodyElements
-
-        return BodyElements(self._bodies)
+        return BodyFields(self._bodies)
 
     @cached_property
     def _partitions(self) -> "BodyPartitions":
@@ -228,20 +214,20 @@ class ManyMessages:
         return self._indexer.conversation_state.topic_names
 
     def numbers(self, rows: Int64, names: Sequence[str], *, is_request: bool) -> "dict[str, OfBodies]":
-        """Numbers that stand alone in the bodies of rows of connections, by name: see `BodyNumbers`."""
-        return self._numbers.of(self._rows.index_rows(rows), names, is_request=is_request)
+        """Numbers that stand alone in the bodies of rows of connections, by name: see `BodyFields`."""
+        return self._fields.numbers(self._rows.index_rows(rows), names, is_request=is_request)
 
     def lone_texts(
         self, rows: Int64, names: Sequence[str], texts: "ValueNumbers[str]", *, is_request: bool
     ) -> dict[str, Int64]:
-        """Texts that stand alone in the bodies of rows of connections, by name: see `BodyTexts`."""
-        return self._lone_texts.of(self._rows.index_rows(rows), names, texts, is_request=is_request)
+        """Texts that stand alone in the bodies of rows of connections, by name: see `BodyFields`."""
+        return self._fields.texts(self._rows.index_rows(rows), names, texts, is_request=is_request)
 
     def elements(
         self, rows: Int64, names: "ElementNames", texts: "ValueNumbers[str]", *, is_request: bool
     ) -> "OfElements":
-        """Elements of a list in the bodies of rows of connections: see `BodyElements`."""
-        return self._elements.of(self._rows.index_rows(rows), names, texts, is_request=is_request)
+        """Elements of a list in the bodies of rows of connections: see `BodyFields`."""
+        return self._fields.elements(self._rows.index_rows(rows), names, texts, is_request=is_request)
 
     def tested(
         self, rows: Int64, tests: "Callable[[int, Program], Sequence[Test]]", *, questions: int,

@@ -10,9 +10,8 @@ from typing import Final, NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from dissector.bulk.body_numbers import OfBodies
+from dissector.bulk.body_fields import NO_TEXT, OfBodies
 from dissector.bulk.body_partitions import OfPartitions
-from dissector.bulk.body_texts import NO_TEXT
 from dissector.capture_session import Capture
 from dissector.core.arrays import Bool, Int64
 from dissector.core.columns import ValueNumbers

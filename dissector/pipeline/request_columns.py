@@ -9,7 +9,7 @@ from typing import Any, Final
 import numpy as np
 import pyarrow as pa
 
-from dissector.bulk.body_numbers import OfBodies
+from dissector.bulk.body_fields import OfBodies
 from dissector.pipeline.carried_columns import Columns
 from dissector.pipeline.partition_cells import ISOLATION
 from dissector.tables.arrow_types import chosen

@@ -16,9 +16,7 @@ import numpy as np
 from dissector.analysis.conformance.batch_columns import LoneBatches, batches_in
 from dissector.analysis.conformance.declared_fields import TROUBLE, Reads, SideFields, is_set
 from dissector.analysis.conformance.events import NOWHERE, Computed, MessageEvent, MessagePlaces
-from dissector.bulk.body_elements import ElementNames, OfElements
-from dissector.bulk.body_numbers import OfBodies
-from dissector.bulk.body_texts import NO_TEXT
+from dissector.bulk.body_fields import NO_TEXT, ElementNames, OfBodies, OfElements
 from dissector.bulk.tested_fields import Test, TestedMessages
 from dissector.capture_session import Capture
 from dissector.core.arrays import Bool, Int32, Int64

@@ -10,7 +10,7 @@ from typing import Final, NamedTuple, cast
 import numpy as np
 
 from dissector.bulk.body_columns import BodyColumns
-from dissector.bulk.body_numbers import BodyNumbers, OfBodies
+from dissector.bulk.body_fields import BodyFields, OfBodies
 from dissector.bulk.body_partitions import BodyPartitions, Lists, OfPartitions
 from dissector.core.arrays import Bool, Int64
 from dissector.core.columns import ValueNumbers
@@ -71,7 +71,7 @@ class FetchedPartitionReader:
 
     def __init__(self, bodies: BodyColumns, indexer: Indexer, topic: TopicName) -> None:
         self._partitions = BodyPartitions(bodies)
-        self._numbers = BodyNumbers(bodies)
+        self._fields = BodyFields(bodies)
         self._read: ReadFrame = indexer.frames.read
         self._state = indexer.conversation_state
         self._topic = topic
@@ -83,7 +83,7 @@ class FetchedPartitionReader:
         asks = ~sent.is_read
         asks[sent.row] = True
         replicas = _REPLICA, f"{_REPLICA_STATE}.{_REPLICA}"
-        alone = self._numbers.of(exchanges.row, (*replicas, _MAX_WAIT), is_request=True)
+        alone = self._fields.numbers(exchanges.row, (*replicas, _MAX_WAIT), is_request=True)
         is_follower = np.any([alone[name].is_there & (alone[name].values >= 0) for name in replicas], axis=0)
         which = np.flatnonzero(asks & ~is_follower & (exchanges.response != NO_FRAME))
         received = self._of(exchanges.row[which], _RECEIVED, _WATERMARK, texts)

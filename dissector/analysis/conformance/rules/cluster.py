@@ -12,7 +12,7 @@ from dissector.analysis.conformance.message_columns import NO_KEY, MessageColumn
 from dissector.analysis.conformance.proving import running, unless
 from dissector.analysis.conformance.rule import Proof, RuleBook, RuleMemory, RuleSide, Verdict, partitions
 from dissector.analysis.conformance.rules.produce import RECORDS, batches
-from dissector.bulk.body_texts import NO_TEXT
+from dissector.bulk.body_fields import NO_TEXT
 from dissector.core.arrays import Bool, Int64
 from dissector.exchange.model import Exchange
 from dissector.findings.framework.read_fields import REQUEST

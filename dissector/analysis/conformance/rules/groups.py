@@ -10,8 +10,7 @@ from dissector.analysis.conformance.events import MessageEvent
 from dissector.analysis.conformance.message_columns import MessageColumns
 from dissector.analysis.conformance.proving import NOTHING, latest, since, unless
 from dissector.analysis.conformance.rule import Proof, RuleBook, RuleMemory, RuleSide, Verdict, partitions
-from dissector.bulk.body_elements import ElementNames
-from dissector.bulk.body_texts import NO_TEXT
+from dissector.bulk.body_fields import NO_TEXT, ElementNames
 from dissector.core.arrays import Bool, Int64
 from dissector.core.text import counted, duration
 from dissector.findings.framework.read_fields import REQUEST, RESPONSE

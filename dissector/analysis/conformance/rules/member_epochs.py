@@ -9,7 +9,7 @@ from dissector.analysis.conformance.events import MessageEvent
 from dissector.analysis.conformance.message_columns import MessageColumns
 from dissector.analysis.conformance.proving import NOTHING, latest, unless
 from dissector.analysis.conformance.rule import Proof, RuleBook, RuleMemory, Verdict
-from dissector.bulk.body_texts import NO_TEXT
+from dissector.bulk.body_fields import NO_TEXT
 from dissector.findings.framework.read_fields import REQUEST, RESPONSE
 from dissector.protocol.kernel.shredding import numbered_rows
 from dissector.protocol.schema.error_codes import ErrorCode
