@@ -19,22 +19,21 @@ row is valid if `captures` has its `capture` with the same `epoch`.
 _VIEWS: Final = """## Views
 
 `kdissect tables views DIR` prints SQL, for DuckDB or Spark, that defines a view for each table above, with its valid
-rows, and these:
+rows, and these views:
 """
 
 
-_EVOLUTION: Final = """## Tables of other versions, and columns of yours
+_EVOLUTION: Final = """## Tables of other versions, and your own columns
 
-Columns are found by name, wherever they stand:
+Columns are found by name, in any order:
 
-- A column that tables of an earlier version lack is null in their rows. What writes to them adds it: an ingest,
-  `forget`, `compact`, `vacuum`; `kdissect tables upgrade DIR` does nothing else, and says which it adds. `replace`
-  fills it, as it reads the captures again.
-- Columns that you add (`ALTER TABLE … ADD COLUMN site STRING`, or any other writer of Delta Lake) stay. Commands read
-  around them, new rows have nulls there, and rows that `compact`, `forget` or `replace` leave as they are keep their
-  values. Views have those of a plain type.
-- A table is refused, in one line, if a column of this page has another type there: ingest the captures into another
-  folder. A table written by a later version is read like one with columns of yours.
+- If the tables of an earlier version lack a column, it is null in their rows. Every command that writes to them adds it
+(`ingest`, `forget`, `compact`, `vacuum`); `kdissect tables upgrade DIR` does only that, and lists the columns that it
+adds. `replace` fills the column, because it reads the captures again. - Columns that you add (with `ALTER TABLE … ADD
+COLUMN site STRING`, or with any other writer of Delta Lake) are kept. Commands ignore them, new rows have nulls in
+them, and rows that `compact`, `forget` or `replace` do not change keep their values. Views include your columns of
+simple types. - A table in which a column of this page has another type is rejected with one line: ingest the captures
+into another folder. A table that a later version wrote is read like one with your own columns.
 """
 
 

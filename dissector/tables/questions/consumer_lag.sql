@@ -1,4 +1,4 @@
--- How far behind are consumer groups? The offset each committed last, and the last high watermark that a fetch showed.
+-- How far behind are consumer groups? The last offset that each group committed, and the last high watermark seen in a fetch.
 SELECT c.group_id, c.topic, c.partition, c.committed, w.high_watermark, w.high_watermark - c.committed AS lag, c.time
 FROM (
   SELECT p.group_id, p.topic, p.partition, max_by(p.offset, p.time_ns) AS committed, max(p.time) AS time

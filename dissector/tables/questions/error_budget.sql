@@ -1,4 +1,4 @@
--- Which share of requests fails? A Produce with acks=0 expects no response, and is left out.
+-- What share of requests fails? A Produce with acks=0 expects no response and is left out.
 SELECT client_id, api, count(*) AS requests,
        count(CASE WHEN response_size IS NULL THEN 1 END) AS unanswered,
        count(CASE WHEN CAST(errors AS STRING) <> '[]' THEN 1 END) AS with_errors,

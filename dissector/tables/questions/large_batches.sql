@@ -1,4 +1,4 @@
--- How close do batches come to what a broker takes by default (message.max.bytes, 1,048,588)?
+-- How close are batches to the default limit of brokers (message.max.bytes, 1,048,588)?
 SELECT topic, client_id, count(*) AS batches, max(size) AS largest, max(size) / CAST(1048588 AS DOUBLE) AS of_limit,
        count(CASE WHEN size > 1048588 THEN 1 END) AS over_limit
 FROM batches

@@ -1,4 +1,4 @@
--- How many records a second does each partition get, and how unevenly? A skew of 1 is the mean of the topic.
+-- How many records per second does each partition get, and how unevenly? A skew of 1 is the mean of the topic.
 WITH partitions AS (
   SELECT topic, partition, CAST(sum(record_count) AS BIGINT) AS records
   FROM batches

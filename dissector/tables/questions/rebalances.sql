@@ -1,4 +1,4 @@
--- Why do consumer groups rebalance? Each generation, by what its first member said or did (KIP-800, KIP-848).
+-- Why do consumer groups rebalance? Each generation, with what its first member said or did (KIP-800, KIP-848).
 WITH joins AS (
   SELECT group_id, generation, member_id, event, reason, time, time_ns,
          row_number() OVER (PARTITION BY group_id, member_id ORDER BY time_ns) AS nth

@@ -1,4 +1,4 @@
--- Which clients do quotas throttle, and for how long?
+-- Which clients are throttled by quotas, and for how long?
 SELECT client_id, server, api, count(*) AS throttled, max(throttle_time_ms) AS longest_ms,
        CAST(sum(throttle_time_ms) AS BIGINT) AS total_ms, min(time) AS first_time, max(time) AS last_time
 FROM exchanges

@@ -1,4 +1,4 @@
--- Which topics are there, and how much goes in and out?
+-- Which topics exist, and how many bytes go in and out?
 SELECT topic, count(DISTINCT p.partition) AS partitions,
        CAST(sum(CASE WHEN api = 'Produce' THEN records_size ELSE 0 END) AS BIGINT) AS produced_bytes,
        CAST(sum(CASE WHEN api = 'Fetch' THEN records_size ELSE 0 END) AS BIGINT) AS fetched_bytes,

@@ -1,4 +1,4 @@
--- Who produces without compression, and how much?
+-- Which clients produce without compression, and how much?
 SELECT topic, client_id, CAST(sum(CASE WHEN codec = 'none' THEN size ELSE 0 END) AS BIGINT) AS plain_bytes,
        CAST(sum(size) AS BIGINT) AS bytes, avg(record_count) AS records_a_batch
 FROM batches

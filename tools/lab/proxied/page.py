@@ -27,40 +27,42 @@ _LONGEST: Final = 100
 _NOT_RUN: Final = "not run"
 _INTRO: Final = f"""# Twelve clients through the proxy
 
-The programs of [twelve clients](clients.md) run in a network namespace from which `kdissect proxy` is all that they
-reach, at brokers of Kafka {kafka_version()}. `make proxied` and `make client-faults` run them again and make this
-page; `make proxied-page` makes it from what is kept of the last runs. No cell is written by hand.
+The programs of [twelve clients](clients.md) run in a network namespace from which they can reach only `kdissect
+proxy`, with brokers of Kafka {kafka_version()} behind it. `make proxied` and `make client-faults` run them again
+and make this page; `make proxied-page` makes it from the saved results of the last runs. No cell is written by
+hand.
 
 ## Recorded, and logged
 
-A cell has the exchanges that the proxy recorded of a client, each equal to the brokers' own request log in every
-value of both bodies, and the records whose offsets the client was told, each of which is in the topic. Anything that
-differs is said instead. "Lost" are records that the client was told are there, and that are not. kafka-go asks for no
-acknowledgment by default (acks=0).
+A cell counts the exchanges that the proxy recorded for a client, and the records for which the client got an
+offset. Each exchange equals the brokers' own request log in every value of both bodies, and each record is in the
+topic. If anything differs, the cell says so. "Lost" records were acknowledged but are not in the topic. By default,
+kafka-go requests no acknowledgment (acks=0).
 
 ### One broker
 
-100 records with keys are produced to two partitions, and consumed in a group; brokers ask for TLS where there is a
-login.
+The program produces 100 records with keys to two partitions and consumes them in a group. Brokers require TLS where
+there is a login.
 
 """
 _THREE: Final = """
 ### Three brokers
 
-Three records a second are produced and consumed; meanwhile the partition gets another leader, and a broker is stopped
-and started again. What a broker answers last before it stops, it may not log.
+The program produces and consumes three records per second. In the meantime, the partition gets another leader, and a
+broker is stopped and started again. A broker may not log its last answers before it stops.
 
 """
 _FAULTED: Final = f"""
 ## After a fault
 
-The proxy injects [one fault](proxy.md#faults) a run. A program produces {RECORDS} records to one partition, one each
-20 ms, and reads them in a group, all with default settings; where its client reports an error it goes on.
+The proxy injects [one fault](proxy.md#faults) per run. A program produces {RECORDS} records to one partition, one
+every 20 ms, and reads them in a group, with default settings. If its client reports an error, the program
+continues.
 
-What a client did next is read from the recording, which the cell links to; `#17` is the exchange in which the fault
-was injected, as `kdissect show` numbers them. A retry is a request that asks for the same again: the same records,
-the same offsets of the same partitions. What it was told is what the program printed: `no answer` where its client
-said nothing within 150 s. What became of the records is read from the topic. Times depend on the run.
+The recording, to which the cell links, shows what a client did next. `#17` is the number, in `kdissect show`, of
+the exchange with the injected fault. A retry is a request for the same thing: the same records, or the same offsets
+of the same partitions. "What the client reported" is what the program printed: `no answer` means that its client
+reported nothing within 150 s. The counts of records come from the topic. Times vary from run to run.
 
 """
 
@@ -72,7 +74,9 @@ def page() -> str:
     parts += [_FAULTED, *_overview()]
     for fault in FAULTS:
         parts += [f"\n### {fault.title.capitalize()}\n\n`{fault.rule}`\n\n{fault.words}\n\n"]
-        parts += _table(("client", "what it did", "what its program was told", "records"), map(_row, _rows(fault)))
+        parts += _table(
+            ("client", "what the client did", "what the client reported", "records"), map(_row, _rows(fault))
+        )
     return "".join(parts)
 
 
@@ -139,11 +143,11 @@ class _Cell:
         if found is None:
             return self.refusal
         if not self.kept["fired"]:
-            return "no such request that gets an answer"
+            return "sends no such request with an answer"
         if not found.hurt or found.untold:
-            return "can't be told from the recording"
+            return "the recording does not show it"
         if self._is_unnoticed(found):
-            return "goes on behind it: takes the batch as it is"
+            return "accepts the batch and continues after it"
         if "throttle" in self.fault.action:
             return _throttled(found)
         return _after(found, counts=self.fault.api == "Produce")
@@ -162,7 +166,7 @@ class _Cell:
             return "nothing"
         [(first, times), *others] = told
         more = f", and {len(others)} other line{'s' * (len(others) > 1)}" if others else ""
-        often = f" {times} times" if 1 < times <= RECORDS else " again and again" * (times > RECORDS)
+        often = f" {times} times" if 1 < times <= RECORDS else " repeatedly" * (times > RECORDS)
         return f"**{_code(first)}**{often}{more}"
 
     @property
@@ -173,10 +177,10 @@ class _Cell:
         there, twice, seen = self.kept["there"], self.kept["twice"], self.kept["seen"]
         parts = [f"{there} in the topic"]
         if (gone := RECORDS - there - self.kept["refused"]) > 0:
-            parts.append(f"**{gone} lost without a word**")
+            parts.append(f"**{gone} lost silently**")
         if twice:
-            parts.append(f"**{twice} twice**")
-        parts.append("**the program did not end**" if seen is None else f"{seen} read")
+            parts.append(f"**{twice} duplicated**")
+        parts.append("**the program never ended**" if seen is None else f"{seen} read")
         return ", ".join(parts)
 
     @property
@@ -187,36 +191,36 @@ class _Cell:
             return self.refusal
         text = self.did if not self.kept["fired"] or not found.hurt or found.untold else self._class(found)
         bad = [words for words in self.records.split(", ") if words.startswith("**")]
-        told = ["error to the program"] if self.kept["told"] else []
+        told = ["reports an error"] if self.kept["told"] else []
         return f"[{', '.join([text, *told])}]({self.link})" + "".join(f", {words}" for words in bad)
 
     def _class(self, found: Aftermath) -> str:
         if "throttle" in self.fault.action:
             return _throttled(found)
         if self._is_unnoticed(found):
-            return "takes it as it is"
+            return "accepts the batch"
         if found.is_unacknowledged and not found.again:
-            return "asks for no answer"
-        return ("again on a new connection" if found.is_elsewhere else "again") if found.again else "not again"
+            return "requests no answer"
+        return ("retries on a new connection" if found.is_elsewhere else "retries") if found.again else "does not retry"
 
 
 def _throttled(found: Aftermath) -> str:
     if found.again:
         return "sends the same records again"
     if found.held_back > IN_FLIGHT:
-        return "sends on at once"
+        return "does not wait"
     if found.held_back:
-        return f"can't be told: {found.held_back} under way when the answer came"
-    return "waits" if found.behind else "can't be told: sends nothing more"
+        return f"unclear: {found.held_back} in flight when the answer came"
+    return "waits" if found.behind else "unclear: sends nothing more"
 
 
 def _after(found: Aftermath, *, counts: bool) -> str:
     if found.wait_ns is None:
-        return "asks for no answer, and does not send it again" if found.is_unacknowledged else "not again"
+        return "requests no answer, does not retry" if found.is_unacknowledged else "does not retry"
     steps = [*found.looked_up, *["a new connection"] * found.is_elsewhere]
-    times = f"again, {len(found.again)} times" if counts and len(found.again) > 1 else "again"
+    times = f"{len(found.again)} retries" if counts and len(found.again) > 1 else "retry"
     words = f"{', '.join([*steps, times])}, after {duration(found.wait_ns)}"
-    return words + (f"; {len(found.left)} of {len(found.hurt)} not again" if found.left else "")
+    return words + (f"; {len(found.left)} of {len(found.hurt)} not retried" if found.left else "")
 
 
 def _rows(fault: InjectedFault) -> Iterator[_Cell]:

@@ -13,7 +13,7 @@ from tools.lab.tools import BROKER_PEM
 
 _REFUSALS: Final = {
     ("kafka-go", "OAUTHBEARER"): "has no OAUTHBEARER",
-    ("librdkafka-2.3", "SCRAM-SHA-256"): "brokers of this release refuse its login, without the proxy, too",
+    ("librdkafka-2.3", "SCRAM-SHA-256"): "brokers of this release reject its login even without the proxy",
 }
 _TOKEN_SECONDS: Final = 7_200
 

@@ -221,7 +221,7 @@ def _new_leader(recording: Recording) -> Proof:
 
 
 SECTIONS = (
-    Section("Versions", "plain", "The versions of each API that the client uses with a broker of Kafka 4.3.", (
+    Section("Versions", "plain", "The versions of each API that the client uses with a Kafka 4.3 broker.", (
         *map(version, ("ApiVersions", "Metadata", "Produce", "Fetch", "ListOffsets", *GROUP_APIS[:-1],
                        "InitProducerId")),)),
     Section("Producing, defaults", "plain", "What a producer does with default settings.", (
@@ -237,16 +237,16 @@ SECTIONS = (
     Section("Idempotent producer", "idempotent", "100 records, with idempotence enabled.", (
         version("InitProducerId"), line("acks", "Produce"), line("batches", "Produce"),
         line("connections", "ApiVersions"))),
-    Section("Transactions", "transactional", "Committed, aborted, committed; read by a consumer that reads committed"
-            " records.", (
+    Section("Transactions", "transactional", "Three transactions: committed, aborted, committed. A consumer reads the"
+            " committed records.", (
         *map(version, ("InitProducerId", "AddPartitionsToTxn", "EndTxn")),
         line("transaction timeout (ms)", "InitProducerId"), count("Produce"), errors_of())),
-    Section("Classic groups", "group-classic", "A second member comes and goes.", (
+    Section("Classic groups", "group-classic", "A second member joins and leaves.", (
         line("assignors", "JoinGroup"), line("session timeout (ms)", "JoinGroup"),
         line("rebalance timeout (ms)", "JoinGroup"), interval("Heartbeat", "heartbeat interval"),
         count("JoinGroup", "joins"), errors_of("Heartbeat", "JoinGroup", "SyncGroup", "OffsetCommit"),
         line("shutdown", "LeaveGroup"))),
-    Section("Groups of KIP-848", "group-kip848", "The same with the protocol of KIP-848.", (
+    Section("Groups of KIP-848", "group-kip848", "The same, with the protocol of KIP-848.", (
         version("ConsumerGroupHeartbeat"), interval("ConsumerGroupHeartbeat", "heartbeat interval"),
         version("OffsetCommit"), errors_of(), count("ConsumerGroupHeartbeat"))),
     Section("Codecs", "compression", "Each codec that the client supports.", (
@@ -254,20 +254,21 @@ SECTIONS = (
     Section("Large batches", "large-batches", "100 records of 5 kB at once, with default limits.", (
         line("batches", "Produce"), line("batch size", "Produce"), Fact("largest request", _largest),
         Fact("in flight", _in_flight), count("Fetch"))),
-    Section("A slow broker", "slow-broker", "A record every 20 ms; every response is 300 ms late.", (
+    Section("A slow broker", "slow-broker", "One record every 20 ms; every response is 300 ms late.", (
         Fact("in flight", _in_flight), line("batches", "Produce"), line("batch size", "Produce"),
         line("observed linger", "Produce"), Fact("connections", _connections))),
-    Section("A broker is restarted", "broker-restarted", "What the client survives, and when it continues; the"
+    Section("A broker is restarted", "broker-restarted", "What the client survives, and when it continues. The"
             " broker is down for 10 to 25 s.", (
         Fact("unanswered", _unanswered), errors_of(), Fact("refused connections", _refused),
         Fact("longest silence", _silence),
         Fact("connections", _connections), count("Metadata"))),
-    Section("A leader is moved", "leader-moved", "The partition's leader is moved to another broker; a response may"
-            " name it (KIP-951).", (
+    Section("A leader is moved", "leader-moved", "The partition's leader moves to another broker; a response may name"
+            " the new leader (KIP-951).", (
         errors_of("Produce"), errors_of("Fetch"), backoff("Produce"), backoff("Fetch"),
         Fact("asks for metadata after", _after_move),
         Fact("produces again after", _new_leader), count("Metadata"))),
-    Section("A login is refused", "auth-refused", "A wrong password of SASL PLAIN; the program waits 8 s at most.", (
+    Section("A login is refused", "auth-refused", "The password for SASL PLAIN is wrong. The program waits at most"
+            " 8 s.", (
         version("SaslHandshake"), version("SaslAuthenticate"), Fact("attempts", _login_attempts),
         Fact("time between attempts", _login_pause), Fact("connections", _connections))),
 )  # fmt: skip

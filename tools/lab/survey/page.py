@@ -20,7 +20,7 @@ from tools.lab.tools import ROOT
 
 MARKDOWN = ROOT / "docs" / "clients.md"
 HTML = ROOT / "docs" / "clients.html"
-TITLE = "Twelve clients of Kafka"
+TITLE = "Twelve Kafka clients"
 
 
 class Table(NamedTuple):
@@ -63,7 +63,7 @@ def build_page(clients: Iterable[SurveyedClient] = CLIENTS) -> Page:
         verdicts += rules.rows(client.title)
     tables = [_overview(chosen, counts)]
     tables += [_section(section, chosen, cells) for section in SECTIONS]
-    tables.append(Table("Rules of the protocol", "What `kdissect check` says about all these recordings of a client.",
+    tables.append(Table("Rules of the protocol", "What `kdissect check` reports for all these recordings of a client.",
                         ("rules kept", "broken", "by", "what is wrong", "messages", "in"), verdicts))  # fmt: skip
     return Page(_intro(chosen, counts), tables)
 
@@ -76,12 +76,12 @@ def _intro(clients: list[SurveyedClient], counts: dict[tuple[str, str], Proof]) 
     recorded = sum(1 for proof in counts.values() if proof.link)
     exchanges = sum(int(proof.text) for proof in counts.values() if proof.link)
     return (
-        f"{len(clients)} clients do the same work with a broker of Kafka 4.3.1: {recorded} recordings with"
-        f" {exchanges:,} exchanges. Every cell is read from a recording, none from a manual: `#17` is exchange 17 of"
-        " the file that the client's name in that row links to; `kdissect` opens it as it is. Defaults are those of"
-        " the client unless the scenario says otherwise. `make clients` records all of it again and makes this page;"
-        " `make clients-page` makes it from the recordings. What changes from one release of a client to the next is on"
-        " the page of upgrades."
+        f"{len(clients)} clients do the same work with a Kafka 4.3.1 broker: {recorded} recordings with"
+        f" {exchanges:,} exchanges. Every cell comes from a recording, none from a manual: `#17` is exchange 17 of the"
+        " file to which the client's name in that row links, and which `kdissect` opens. Defaults are the client's own"
+        " unless the scenario says otherwise. `make clients` records everything again and makes this page; `make"
+        " clients-page` makes the page from the existing recordings. The page of upgrades shows what changes from one"
+        " release of a client to the next."
     )
 
 
@@ -91,7 +91,7 @@ def _overview(clients: list[SurveyedClient], counts: dict[tuple[str, str], Proof
         (client.title, "", [Proof(_version(client)), *(counts[client.name, scenario.name] for scenario in SCENARIOS)])
         for client in clients
     ]
-    words = "Exchanges of each recording; or why there is none."
+    words = "The number of exchanges in each recording, or why there is none."
     return Table("Recordings", words, head, rows)
 
 

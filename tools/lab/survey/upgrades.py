@@ -25,10 +25,10 @@ from tools.lab.tools import ROOT
 MARKDOWN = ROOT / "docs" / "upgrades.md"
 INTRO = """# What an upgrade changes on the wire
 
-Two releases of a client do the same work with a broker of Kafka 4.3.1; `kdissect diff OLD NEW` says what differs. All
-settings are defaults, so what changes here changes for everybody who upgrades and sets nothing. A row names the
-exchanges that prove it: `plain #12/#14` is exchange 12 of the older release's recording `plain` and exchange 14 of the
-newer one's, both in `pcaps/clients/`. `make clients-page` makes this page from the recordings."""
+Two releases of a client do the same work with a Kafka 4.3.1 broker, and `kdissect diff OLD NEW` lists the differences.
+All settings are defaults, so these changes affect everyone who upgrades and sets nothing. Each row names the exchanges
+that prove it: `plain #12/#14` is exchange 12 in the older release's recording `plain` and exchange 14 in the newer
+one's, both in `pcaps/clients/`. `make clients-page` makes this page from the recordings."""
 
 
 NUMBERS: Final = (DiffReason.COUNT, DiffReason.RATE, DiffReason.ONE_SIDE, DiffReason.UNANSWERED)
