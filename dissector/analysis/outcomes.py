@@ -22,7 +22,7 @@ class RuleStatus(StrEnum):
 
 
 class RuleOutcome(NamedTuple):
-    """One rule. Texts are as the wire has them: whoever prints them cleans them.
+    """The outcome for one rule. Texts are as on the wire: clean them before you print them.
 
     >>> from tempfile import NamedTemporaryFile
     >>> with NamedTemporaryFile("w", suffix=".toml") as file:

@@ -61,11 +61,10 @@ class Connection:
 
 
 class Capture:
-    """One or more captures, read as one in the order of time: what `dissector.open` returns.
+    """One or more captures, read as one in order of time; `dissector.open` returns it.
 
-    Files are read lazily, once; leaving the context closes its files. Exchanges are decoded when they
-    are looked at, and stay readable afterwards. Filters are those of `kdissect show -Y`; a wrong one raises
-    `FilterError`.
+    Files are read lazily, once; leaving the context closes its files. Exchanges are decoded when they are accessed, and
+    remain readable afterwards. Filters are those of `kdissect show -Y`; an invalid one raises `FilterError`.
 
     >>> with dissector.open("pcaps/java.pcapng") as capture:
     ...     for exchange in capture.exchanges("api == JoinGroup && error"):
@@ -88,7 +87,7 @@ class Capture:
         self.close()
 
     def close(self) -> None:
-        """Close the files. What is asked for afterwards raises `ValueError`, as files do."""
+        """Close the files. Later calls raise `ValueError`, as calls to closed files do."""
         self._is_closed = True
         self._session.close()
 
@@ -135,9 +134,8 @@ class Capture:
         return self._exchanges(parsed)
 
     def records(self, filter: str | None = None) -> "Iterator[Record]":
-        """Return the records that the exchanges carry, or those that match a filter: every record must satisfy all
-        conditions on records, such as ``record.value.id == 17``, and on `topic` and `partition`. Raises `FilterError`
-        at once.
+        """Return the records in the exchanges, or those that match a filter. Every record must satisfy all conditions
+        on records, such as ``record.value.id == 17``, and on `topic` and `partition`. Raises `FilterError` at once.
 
         >>> [record.offset for record in capture.records("api == Fetch && record.key == customer-1")][:3]
         [1, 5, 9]
@@ -160,7 +158,7 @@ class Capture:
         return [self._connection(number) for number in numbers if number > 0]
 
     def findings(self, filter: str | None = None) -> Iterator[tuple[Exchange, Finding]]:
-        """Return the findings of exchanges, each with its exchange: also those that only several messages show.
+        """Return the findings, each with its exchange, including cross-message findings.
 
         >>> [finding.code for exchange, finding in capture.findings()]
         ['error-response', 'error-response']
@@ -172,7 +170,7 @@ class Capture:
 
     @property
     def problems(self) -> list[Finding]:
-        """What is wrong with the files themselves, and what could not be read."""
+        """Problems with the files themselves, and parts that could not be read."""
         return self._read().problems
 
     def stats(self, by: str = "api", filter: str | None = None) -> list[dict[str, Any]]:
@@ -193,8 +191,8 @@ class Capture:
 
     def to_arrow(self, table: str = "exchanges", filter: str | None = None) -> "pyarrow.Table":
         """Return exchanges, or ``"records"``, ``"batches"``, ``"partitions"``, ``"groups"``, ``"topics"``,
-        ``"brokers"``, ``"findings"`` or ``"connections"``, as a table of Arrow's, with the columns that `kdissect
-        ingest` writes; `number` is that of the exchange. Needs the extra `tables`."""
+        ``"brokers"``, ``"findings"`` or ``"connections"``, as an Arrow table with the columns that `kdissect ingest`
+        writes; `number` is the number of the exchange. Needs the extra `tables`."""
         __tracebackhide__ = True
         require("to_arrow()", "tables", "pyarrow")
         from dissector.api.arrow import arrow_table
@@ -204,13 +202,13 @@ class Capture:
         return arrow_table(self._session, table, None if parsed is None else list(self._rows(parsed)))
 
     def to_pandas(self, table: str = "exchanges", filter: str | None = None) -> "pandas.DataFrame":
-        """Return the same as a data frame of pandas."""
+        """Return the same as a pandas data frame."""
         __tracebackhide__ = True
         require("to_pandas()", "notebook", "pandas", "pyarrow")
         return self.to_arrow(table, filter).to_pandas()
 
     def to_polars(self, table: str = "exchanges", filter: str | None = None) -> "polars.DataFrame":
-        """Return the same as a data frame of polars."""
+        """Return the same as a polars data frame."""
         __tracebackhide__ = True
         require("to_polars()", "notebook", "polars", "pyarrow")
         import polars
@@ -230,7 +228,7 @@ class Capture:
         return capture_html(self)
 
     def baseline(self) -> str:
-        """Return what the clients do every time (versions, settings, times) as the text of a baseline.
+        """Return the text of a baseline: what the clients do every time (versions, settings, times).
 
         >>> "acks = " in capture.baseline()
         True
@@ -242,8 +240,8 @@ class Capture:
     def held_to(
         self, baseline: str | PathLike[str], *, fail_on: Iterable[str] = (), ignore: Iterable[str] = ()
     ) -> "list[RuleOutcome]":
-        """Compare the clients with a baseline, a file; return one outcome per line. `fail_on` and `ignore` are
-        as for `kdissect diff`. Raises `ValueError` if they name no line, or if the file is no baseline.
+        """Compare the clients with a baseline file; return one outcome per line. `fail_on` and `ignore` are
+        as for `kdissect diff`. Raises `ValueError` if they match no line, or if the file is not a baseline.
 
         >>> from tempfile import NamedTemporaryFile
         >>> with NamedTemporaryFile("w", suffix=".toml") as file:
@@ -257,8 +255,8 @@ class Capture:
         return held_to(self._read(), baseline, fail_on, ignore)
 
     def check(self, *, ignore: Iterable[str] = ()) -> "CheckResult":
-        """Hold clients and brokers to the rules of the protocol, as `kdissect check` does. `ignore` are codes of rules,
-        as ``kdissect check --rules`` lists them. Raises `ValueError` for a code that no rule has.
+        """Check clients and brokers against the rules of the protocol, as `kdissect check` does. `ignore` are codes of
+        rules, as ``kdissect check --rules`` lists them. Raises `ValueError` for a code that no rule has.
 
         A breach has the rule (its code, title and source), the client, the number of the exchange, the field and its
         bytes.

@@ -27,7 +27,7 @@ class Diff:
 
     @property
     def is_same(self) -> bool:
-        """Whether the clients did the same, as far as it does not depend on times and on names of one run."""
+        """Whether the clients did the same, disregarding times and generated names."""
         return self._result.is_same
 
     def __len__(self) -> int:
@@ -52,7 +52,8 @@ class Diff:
 
 
 def diff(a: "Capture", b: "Capture") -> Diff:
-    """Compare two open captures: what clients asked, in which versions and with which fields, and how brokers answered.
+    """Compare two open captures: which requests clients sent, in which versions and with which fields, and how brokers
+    answered.
 
     >>> a, b = (dissector.open(f"pcaps/compare-{name}-1.pcapng") for name in ("java", "librdkafka"))
     >>> dissector.diff(a, b).is_same

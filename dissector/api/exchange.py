@@ -73,7 +73,7 @@ class Exchange:
 
     @property
     def time(self) -> datetime:
-        """When it began, in UTC, to the microsecond."""
+        """When it began, in UTC, with microsecond precision."""
         seconds, rest = divmod(self.time_ns, _SECOND)
         return datetime.fromtimestamp(seconds, UTC).replace(microsecond=rest // 1_000)
 
@@ -94,7 +94,7 @@ class Exchange:
 
     @property
     def api(self) -> str:
-        """The name of its API; it ends in ``?`` if it is inferred."""
+        """The name of its API, which ends in ``?`` if it is inferred."""
         return self._model.fields.api
 
     @property
@@ -119,7 +119,7 @@ class Exchange:
 
     @property
     def latency_ns(self) -> int | None:
-        """From the request to the response, nanoseconds; None if either is missing."""
+        """Time from the request to the response, nanoseconds; None if either is missing."""
         return self._model.fields.latency_ns
 
     @property
@@ -139,11 +139,11 @@ class Exchange:
 
     @property
     def findings(self) -> list[Finding]:
-        """What is odd about it. Cross-message findings appear after calling `Capture.findings`."""
+        """Its findings. Cross-message findings appear after calling `Capture.findings`."""
         return self._model.findings
 
     def packets(self) -> list[Packet]:
-        """Return the packets that carried it, in the order of the capture, whose files are read again for them."""
+        """Return the packets that carried it, in capture order; this reads the capture's files again."""
         return self._packets(self.number - 1)
 
     def json(self) -> dict[str, Any]:
@@ -155,9 +155,9 @@ class Exchange:
     def get(self, name: str, default: Any = None) -> Any:
         """Return the value of a field by its name in filters; `default` if the exchange has none.
 
-        A row field (``latency``, ``topic``, …) has one value. A field of messages is looked for in the request, and
-        then in the response, unless its name begins with ``request.`` or ``response.``; in arrays it has a list of
-        values. Raises `KeyError` for a name that no exchange has."""
+        A row field (``latency``, ``topic``, …) has one value. A message field is looked up in the request and then in
+        the response, unless its name begins with ``request.`` or ``response.``; a field in an array gives a list of
+        values. Raises `KeyError` for an unknown name."""
         __tracebackhide__ = True
         if not isinstance(name, str):
             raise TypeError(f"a field is named by text, such as 'latency', not {name!r}")

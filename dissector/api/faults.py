@@ -11,9 +11,8 @@ from dissector.proxy_server.faults import FaultError
 
 
 class Fault:
-    """A rule for faults: armed from the beginning, until `disarm` is called, its ``with`` statement or the proxy ends.
-
-    The counts are those of this moment; after the end of the proxy, those at its end.
+    """A rule for faults. It is armed from the beginning until `disarm` is called, or its ``with`` statement or the
+    proxy ends. The counts are current; after the proxy has ended, they are the final counts.
 
     >>> with dissector.proxy("localhost:9092", listen=0, seconds=0.1) as traffic:
     ...     with traffic.fault("api == Produce: error NOT_LEADER_OR_FOLLOWER, first 1") as moved:
@@ -43,12 +42,12 @@ class Fault:
         self.disarm()
 
     def arm(self) -> None:
-        """Ask the rule again from now on. Its triggers count from 0 again: after `first 1` it fires once more. Raises
+        """Arm the rule again. Its triggers count from 0: a rule with `first 1` fires once more. Raises
         `RuntimeError` if the proxy has ended."""
         self._arm(armed=True)
 
     def disarm(self) -> None:
-        """Ask the rule no longer. Nothing happens if the proxy has ended."""
+        """Disarm the rule. This does nothing if the proxy has ended."""
         self._arm(armed=False)
 
     def _arm(self, *, armed: bool) -> None:
@@ -60,12 +59,12 @@ class Fault:
 
     @property
     def asked(self) -> int:
-        """Exchanges that the rule was asked about."""
+        """Exchanges that were tested against the rule."""
         return self._count.asked
 
     @property
     def matched(self) -> int:
-        """Those of them that its filter matched."""
+        """Tested exchanges that matched its filter."""
         return self._count.matched
 
     @property
@@ -75,7 +74,7 @@ class Fault:
 
     @property
     def unable(self) -> int:
-        """Exchanges to which it could do nothing: too large to be looked at, no place for the error."""
+        """Exchanges that it could not change: too large to examine, or without a field for the error."""
         return self._count.unable
 
     @property

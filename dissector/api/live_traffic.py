@@ -19,8 +19,9 @@ from dissector.proxy_server import ListenTls, ProxySettings, UpstreamTls
 
 
 class Live:
-    """Exchanges as they happen, each once it is complete: what `dissector.live` and `dissector.proxy` return. It is
-    iterated once, by ``for`` or ``async for``, and ends with its context, `stop`, or the time that it was given.
+    """Exchanges as they happen, each when it is complete; `dissector.live` and `dissector.proxy` return it. Iterate
+    over it once, with ``for`` or ``async for``. It ends with its context, with `stop`, or after the time that it was
+    given.
 
     >>> import asyncio
     >>> async def count():
@@ -58,11 +59,12 @@ class Live:
         self.close()
 
     def stop(self) -> None:
-        """End capturing. Iterating goes on with what was captured, and then ends. Any thread may call it."""
+        """Stop capturing. Iteration continues with the exchanges captured so far, and then ends. Any thread may call
+        this."""
         self._recording.stop()
 
     def close(self) -> None:
-        """End capturing, and release everything."""
+        """Stop capturing, and release all resources."""
         self._recording.stop()
         self._recording.join()
         self._session.close()
@@ -74,15 +76,16 @@ class Live:
 
     @property
     def bootstrap(self) -> str:
-        """Of a proxy, what clients have as ``bootstrap.servers``. Raises `ValueError` of a capture of packets."""
+        """The proxy's address, for the clients' ``bootstrap.servers``. Raises `ValueError` if this is a packet
+        capture."""
         if not self._bootstrap:
             raise ValueError("this captures packets: clients connect to their brokers; dissector.proxy listens")
         return self._bootstrap
 
     def fault(self, rule: str, name: str = "") -> Fault:
-        """Arm a rule for faults, of a proxy, as ``kdissect proxy --fault`` has it; also in a ``with`` statement, at the
-        end of which it is disarmed. Raises `FaultError`, a `ValueError`, for a rule that can't be read, and
-        `ValueError` of a capture of packets, or if another rule has the name.
+        """Arm a fault rule of the proxy, written as for ``kdissect proxy --fault``. If used in a ``with`` statement,
+        the rule is disarmed at its end. Raises `FaultError`, a `ValueError`, for an invalid rule, and `ValueError` if
+        this is a packet capture or another rule has the same name.
 
         >>> with dissector.proxy("localhost:9092", listen=0, seconds=0.1) as traffic:
         ...     print(traffic.fault("api == Fetch: delay 2s, every 5"))
@@ -94,7 +97,7 @@ class Live:
         return Fault(self._recording, rule, name)
 
     def messages(self) -> list[str]:
-        """What there is to say since the last call, in lines: a broker that is not reached, packets that were lost."""
+        """Return the messages since the last call, as lines: brokers that can't be reached, lost packets."""
         return [*self._recording.messages(listening=False)]
 
     def __iter__(self) -> Iterator[Exchange]:
@@ -130,12 +133,12 @@ def live(
     show_secrets: bool = False,
     processes: bool = True,
 ) -> Live:
-    """Capture the traffic of one port, or some, and yield its exchanges as they complete.
+    """Capture the traffic of one or more ports, and yield its exchanges as they complete.
 
-    It begins at once, and ends after so many seconds if they are given. `filter` is one of kdissect's, `expression`
-    one of libpcap's in place of the ports. With a `path` the packets are kept in that file. Unless `processes` is off,
-    the local process of each connection is looked up: fields `process`, `pid`, `container`. Raises `FilterError`, and
-    `CaptureError` where this user may not capture, with one line that says what to do.
+    Capturing begins at once, and ends after `seconds`, if given. `filter` is a kdissect filter; `expression` is a
+    libpcap filter that replaces the ports. With a `path`, the packets are kept in that file. Unless `processes` is
+    false, the local process of each connection is looked up: fields `process`, `pid`, `container`. Raises
+    `FilterError`, and, if this user may not capture, `CaptureError` with one line that says what to do.
 
     >>> with dissector.live(port=9092, filter="api == Produce", seconds=0.1) as traffic:
     ...     for exchange in traffic:
@@ -170,13 +173,12 @@ def proxy(
     path: str | PathLike[str] = "",
     show_secrets: bool = False,
 ) -> Live:
-    """Stand between clients and brokers, and yield the exchanges as they complete. It needs no special rights.
+    """Run a proxy between clients and brokers, and yield the exchanges as they complete. It needs no special rights.
 
-    Clients connect to `Live.bootstrap`. All the parameters are as the options of ``kdissect proxy``: `brokers` are
-    ``HOST:PORT``, `listen` is ``[HOST:]PORT`` (0 for any port), `tls` is towards brokers and `listen_tls` towards
-    clients, and a file of either asks for it. With a `path` what passes is kept in that file, as packets. Raises
-    `FilterError`, `ValueError` for an address that is none, and `CaptureError` if it can't listen or a file can't be
-    used.
+    Clients connect to `Live.bootstrap`. The parameters are like the options of ``kdissect proxy``: `brokers` are
+    ``HOST:PORT``, `listen` is ``[HOST:]PORT`` (0 for any port), `tls` applies to brokers and `listen_tls` to clients,
+    and a certificate or key file implies it. With a `path`, the traffic is kept in that file, as packets. Raises
+    `FilterError`, `ValueError` for an invalid address, and `CaptureError` if it can't listen or a file can't be used.
 
     >>> with dissector.proxy("localhost:9092", listen=0, seconds=0.1) as traffic:
     ...     assert traffic.bootstrap.startswith("127.0.0.1:")

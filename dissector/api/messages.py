@@ -29,8 +29,8 @@ RESPONSE_MIN: Final = PREFIX + 4
 
 
 def decode_request(data: bytes, *, show_secrets: bool = False) -> ExchangeMessage:
-    """One request frame, its 4-byte size prefix included. Damage is in `findings`, never raised; bytes that are a
-    request without the size prefix, and fewer than say which API, raise `ValueError`.
+    """Decode one request frame, including its 4-byte size prefix. Damage is reported in `findings` and never raised.
+    Bytes that are a request without the size prefix, or too few to tell the API, raise `ValueError`.
 
     >>> message = dissector.decode_request(bytes.fromhex("0000000d 0012 0000 00000007 0003 646576"))
     >>> message.header["client_id"], message.body
@@ -50,11 +50,10 @@ def decode_response(
     api_version: int | None = None,
     show_secrets: bool = False,
 ) -> ExchangeMessage:
-    """One response frame, its 4-byte size prefix included, to a request of that API, by its name or key, and version.
-
-    Without API and version it is decoded by inference: `findings` then has as what, how certain that is, and what else
-    it may be. Too few bytes for a frame raise `ValueError`; with both, so do bytes that are a response without the size
-    prefix. An unknown API raises `EncodeError`.
+    """Decode one response frame, including its 4-byte size prefix, to a request of that API (by name or key) and
+    version. Without API and version, it is decoded by inference: `findings` then says as what, how certain that is, and
+    what else it may be. Too few bytes for a frame raise `ValueError`; if API and version are given, so do bytes that
+    are a response without the size prefix. An unknown API raises `EncodeError`.
 
     >>> frame = bytes.fromhex("0000000a 00000007 0023 00000000")
     >>> dissector.decode_response(frame, api="ApiVersions", api_version=0).body["error_code"]
@@ -79,8 +78,8 @@ def decode_response(
 def encode_request(
     api: str | int, version: int, body: Mapping[str, object], *, correlation_id: int = 0, client_id: str | None = None
 ) -> bytes:
-    """A request frame, its size prefix included; `body` as `ExchangeMessage.body` or as JSON
-    has it. Raises `EncodeError`.
+    """Encode a request frame, including its size prefix; `body` is as in `Message.body` or in the JSON. Raises
+    `EncodeError`.
 
     >>> dissector.encode_request("ApiVersions", 0, {}, correlation_id=7, client_id="dev").hex(" ", 4)
     '00 00000d00 12000000 00000700 03646576'
@@ -92,7 +91,7 @@ def encode_request(
 
 
 def encode_response(api: str | int, version: int, body: Mapping[str, object], *, correlation_id: int = 0) -> bytes:
-    """A response frame, its size prefix included. Raises `EncodeError`.
+    """Encode a response frame, including its size prefix. Raises `EncodeError`.
 
     >>> dissector.encode_response("Heartbeat", 0, {"error_code": 27}, correlation_id=7).hex(" ", 4)
     '0000 00060000 0007001b'
@@ -101,8 +100,8 @@ def encode_response(api: str | int, version: int, body: Mapping[str, object], *,
 
 
 def encode(line: Mapping[str, object]) -> tuple[bytes | None, bytes | None]:
-    """The request and the response of an exchange as `kdissect show --format json` has it; None where it has none.
-    Raises `EncodeError`, also where the line does not hold a message whole.
+    """Encode the request and the response of an exchange in the JSON of `kdissect show --format json`; None for a
+    missing one. Raises `EncodeError`, also if the line does not contain the whole message.
 
     >>> request, response = dissector.encode(capture[0].json())
     >>> request == capture[0].request.data

@@ -33,20 +33,20 @@ def open(  # noqa: A001  # like `gzip.open`
     schemas: str | PathLike[str] | None = None,
     resolve: bool = False,
 ) -> Capture:
-    """Open one or more sources as one capture, in the order of time. Reading begins when something is asked for.
+    """Open one or more sources as one capture, in order of time. Reading begins when data is first needed.
 
     A source is the path of a file (packets, text with bytes in any form, one of Kafka's own files; ``-`` is standard
-    input), a binary file that is open, `bytes` with what a file would have, or packets: anything that yields ``(time,
-    bytes)``, time in seconds, such as `dpkt.pcap.Reader` and `dpkt.pcapng.Reader`, or packets of scapy's. `link_type`
-    is the LINKTYPE_ number of such packets where their reader does not tell it; otherwise they are Ethernet.
+    input), an open binary file, `bytes` with the content of a file, or packets: anything that yields ``(time, bytes)``,
+    with time in seconds, such as `dpkt.pcap.Reader` and `dpkt.pcapng.Reader`, or scapy packets. `link_type` is the
+    LINKTYPE_ number of such packets if their reader does not provide it; the default is Ethernet.
 
-    `keylog` names files with TLS secrets (SSLKEYLOGFILE). `ports` are brokers' ports, whatever the bytes look like.
-    `decode_as` says what connections are, as ``--decode-as`` does: ``tcp.port==19092,kafka``, ``10.0.0.5:19092,none``.
-    Passwords, tokens and keys are masked unless `show_secrets`. `schemas` opens values of records: a folder with Avro
-    and Protobuf schemas named by id or by subject (``7.avsc``, ``orders-value.proto``), or the address of a schema
-    registry; it needs the extra `schemas`. With `resolve` this machine's resolver, which may ask the network, gives the
-    fields `host`, `client.host` and `server.host` names that the capture does not have. Raises `CaptureError` with one
-    plain line.
+    `keylog` names files with TLS secrets (SSLKEYLOGFILE). `ports` are treated as brokers' ports, whatever the bytes
+    look like. `decode_as` says what protocol connections have, as ``--decode-as`` does: ``tcp.port==19092,kafka``,
+    ``10.0.0.5:19092,none``. Passwords, tokens and keys are masked unless `show_secrets`. `schemas` is for decoding
+    record values: a folder with Avro and Protobuf schemas named by id or by subject (``7.avsc``,
+    ``orders-value.proto``), or the URL of a schema registry; it needs the extra `schemas`. With `resolve`, this
+    machine's resolver, which may use the network, looks up names for the fields `host`, `client.host` and `server.host`
+    that are not in the capture. Raises `CaptureError` with one plain line.
 
     >>> with dissector.open("pcaps/java.pcapng") as capture:
     ...     len(capture), capture[0].api

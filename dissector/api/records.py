@@ -17,7 +17,7 @@ _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """A record that was produced or fetched, or is in a log.
+    """A record that was produced, fetched, or read from a log.
 
     >>> record = next(capture.records("api == Produce"))
     >>> record.topic, record.partition, record.key, record.value[:8], record.exchange.number
@@ -25,7 +25,7 @@ class Record:
     """
 
     topic: str | None
-    """The name of the topic, or its id if no name was seen; of a log, from its folder."""
+    """The name of the topic, or its id if the capture has no name; in a log, from the name of its folder."""
     partition: int | None
     offset: int
     """In a Produce it is counted from 0 in each batch."""
@@ -40,7 +40,7 @@ class Record:
 
     @property
     def timestamp(self) -> datetime | None:
-        """The same time in UTC; None if there is none, or no calendar has it."""
+        """The same time in UTC; None if there is none, or if it is outside the range of `datetime`."""
         try:
             return None if self.timestamp_ms is None else _EPOCH + timedelta(milliseconds=self.timestamp_ms)
         except OverflowError:
@@ -48,13 +48,13 @@ class Record:
 
     @property
     def key_decoded(self) -> Any:
-        """The key, opened as `value_decoded` is."""
+        """The key, decoded as for `value_decoded`."""
         return self._carried.opened_key.value
 
     @property
     def value_decoded(self) -> Any:
-        """The value, opened: JSON, Avro and Protobuf as dicts, lists and what is in them; text as str; what is none of
-        these as bytes. Avro and Protobuf need the schemas that `open` was given.
+        """The decoded value: JSON, Avro and Protobuf as dicts, lists and their members; text as str; anything else as
+        bytes. Avro and Protobuf need schemas, which are passed to `open`.
 
         >>> record = next(capture.records("api == Produce"))
         >>> record.value_decoded[:8], record.value_format
@@ -69,12 +69,12 @@ class Record:
 
     @property
     def value_schema(self) -> str | None:
-        """The schema that the value names or was read by: ``schema 7 shop.Order``."""
+        """The schema that the value names or with which it was read: ``schema 7 shop.Order``."""
         return self._carried.opened_value.schema or None
 
     @property
     def value_finding(self) -> Finding | None:
-        """Why the value can't be opened; None if it can."""
+        """Why the value can't be decoded; None if it can."""
         return self._carried.opened_value.problem
 
 

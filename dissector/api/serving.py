@@ -25,7 +25,7 @@ Frames = Iterable[tuple[bytes, bytes | None]]
 
 
 class Served:
-    """A server in a thread of its own, until its context ends: what `dissector.serve` returns.
+    """A server in a separate thread that runs until its context ends; `dissector.serve` returns it.
 
     >>> frames = [(bytes.fromhex("0000000d 0012 0000 00000007 0003 646576"),
     ...            bytes.fromhex("0000000a 00000007 0000 00000000"))]
@@ -51,7 +51,7 @@ class Served:
 
     @property
     def bootstrap(self) -> str:
-        """What clients have as ``bootstrap.servers``."""
+        """The server's address, for the clients' ``bootstrap.servers``."""
         return endpoint_name(*self.address)
 
     def __enter__(self) -> Self:
@@ -61,7 +61,7 @@ class Served:
         self.close()
 
     def close(self) -> None:
-        """End it: its clients see a closed connection."""
+        """Stop the server; its clients see a closed connection."""
         if self._loop.is_closed():
             return
         asyncio.run_coroutine_threadsafe(self._server.stop(), self._loop).result()
@@ -82,11 +82,10 @@ def serve(
     advertise: str = "",
     speed: float | None = None,
 ) -> Served:
-    """Answer clients from captures, or from frames of requests and of their responses, size prefixes included.
-
-    The parameters are as the options of ``kdissect serve``: `listen` is ``[HOST:]PORT``, by default any port of
-    loopback, and long polls are answered at once unless there is a `speed`. Raises `CaptureError` for a capture that
-    can't be read and a port that is taken, `ValueError` for an address that is none.
+    """Answer clients from captures, or from frames of requests and their responses, including size prefixes. The
+    parameters are like the options of ``kdissect serve``: `listen` is ``[HOST:]PORT``, by default any loopback port,
+    and long polls are answered at once unless a `speed` is given. Raises `CaptureError` for a capture that can't be
+    read or a port that is in use, and `ValueError` for an invalid address.
 
     >>> with dissector.serve("pcaps/java.pcapng") as broker:
     ...     broker.unanswered

@@ -5,12 +5,11 @@ from dissector.tables.view_engine import ViewEngine
 
 
 def table_views(tables: str, engine: str = "duckdb", *, by_log: bool = False) -> list[str]:
-    """Return statements of SQL, for ``"duckdb"`` or ``"spark"``: each defines a view. There is one for each table of a
-    folder, with its valid rows, and more for what people ask, such as `consumer_lag` and `rebalances`. They are of
-    this moment: ask again after an ingest. Those `by_log` stay valid, as they read by Delta's log, for which DuckDB
-    needs its extension `delta`, and Spark the package of Delta Lake. Needs the extra `tables`.
-
-    Raises `CaptureError` if there are no tables, or such of another version.
+    """Return SQL statements, for ``"duckdb"`` or ``"spark"``, each of which defines a view. There is one view for each
+    table of a folder, with its valid rows, and there are views for common questions, such as `consumer_lag` and
+    `rebalances`. The views show the current files: call this again after an ingest. With `by_log`, they stay valid,
+    because they read Delta's log; for that, DuckDB needs its extension `delta`, and Spark needs the Delta Lake package.
+    Needs the extra `tables`. Raises `CaptureError` if there are no tables, or tables of another version.
 
     >>> import duckdb
     >>> database = duckdb.connect()
@@ -19,7 +18,7 @@ def table_views(tables: str, engine: str = "duckdb", *, by_log: bool = False) ->
     >>> database.sql("SELECT client_id, records FROM producers WHERE topic = 'java-orders' LIMIT 1").fetchall()
     [('producer-1', 20)]
 
-    In Spark, ``spark.sql(statement)`` in place of ``database.execute(statement)``.
+    In Spark, use ``spark.sql(statement)`` instead of ``database.execute(statement)``.
     """
     require("table_views()", "tables", "pyarrow", "deltalake")
     from dissector.tables.file_systems import normal_uri

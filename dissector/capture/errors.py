@@ -15,7 +15,7 @@ _BROKERS: Final = ("kafka", "plaintext", "ssl", "sasl_plaintext", "sasl_ssl")
 
 
 class CaptureError(Exception):
-    """A file that can't be opened or is no capture. Its text is one plain line that names the file and the reason.
+    """A file that can't be opened or is not a capture. Its text is one plain line with the file and the reason.
 
     >>> try:
     ...     dissector.open("nothing.pcapng")[0]

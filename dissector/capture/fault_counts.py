@@ -12,7 +12,7 @@ class FaultCount(NamedTuple):
     asked: int
     """Exchanges that it was asked about."""
     matched: int
-    """Those of them that its filter matched."""
+    """Tested exchanges that matched its filter."""
     fired: int
     unable: int
     """Those that it could do nothing to: too large to be looked at, no place for an error, no batch to corrupt."""

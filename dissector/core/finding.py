@@ -9,7 +9,7 @@ from enum import StrEnum
 
 
 class Severity(StrEnum):
-    """How serious a finding is. The order is that of Wireshark's expert information.
+    """How serious a finding is. The order is the same as in Wireshark's expert information.
 
     >>> [each.value for each in dissector.Severity]
     ['note', 'warning', 'error']

@@ -57,7 +57,7 @@ class ExchangeRow(NamedTuple):
 
 @dataclass
 class ExchangeMessage:
-    """One frame. `whole` counts the bytes before the first gap; of a frame without gaps, all.
+    """One frame. `whole` counts the bytes before the first gap, or all bytes if there is no gap.
 
     >>> message = capture[0].request
     >>> message
@@ -92,7 +92,7 @@ class ExchangeMessage:
         *,
         show_secrets: bool,
     ) -> "ExchangeMessage":
-        """Return a message, its secrets masked unless `show_secrets`."""
+        """Return a message, with secrets masked unless `show_secrets` is true."""
         if show_secrets or not needs_search(layout, context):
             return cls(time_ns, size, data, whole, layout, context)
         shown = mask_secrets(data, size, layout, whole, context)
@@ -112,7 +112,7 @@ class ExchangeMessage:
             raise TypeError(f"a message has its fields in body and header: message.body[{name!r}]")
 
     def repeated(self, time_ns: int, context: DecodingContext) -> "ExchangeMessage":
-        """The same bytes at another time, decoded once for both."""
+        """Return the same bytes at another time; they are decoded once for both."""
         other = ExchangeMessage(
             time_ns, self.size, self.data, self.whole, self.layout, context, self.masked, self.is_cut
         )
@@ -120,7 +120,7 @@ class ExchangeMessage:
         return other
 
     def with_mask(self) -> "ExchangeMessage":
-        """The message with its secrets masked, also where the capture shows them."""
+        """The message with its secrets masked, even if the capture shows them."""
         if self.masked:
             return self
         masked = self.of_frame(
@@ -149,42 +149,42 @@ class ExchangeMessage:
 
     @property
     def header(self) -> Values:
-        """The header's fields; empty where it could not be read."""
+        """The header's fields; empty if the header could not be read."""
         return self.decoded.header
 
     @property
     def body(self) -> Values:
-        """The body's fields; empty where it could not be read to its end."""
+        """The body's fields; empty if the body could not be read to its end."""
         decoded = self._decoded  # Not through `decoded`: this is read several times for each message.
         return self.decoded.body if decoded is None else decoded.body
 
     @property
     def known_body(self) -> Values:
-        """The body's fields; of a body that could not be read to its end those that are whole."""
+        """The body's fields; if the body could not be read to its end, only the complete fields."""
         return self.body or self.decoded.partial
 
     @property
     def partial_bytes(self) -> bytes:
-        """The bytes of the fields that are whole, of a body that could not be read to its end."""
+        """The bytes of the complete fields of a body that could not be read to its end."""
         return self.decoded.partial_bytes
 
     @property
     def rest(self) -> bytes:
-        """Bytes that neither header nor body explains."""
+        """Bytes that belong neither to the header nor to the body."""
         return self.decoded.rest
 
     @property
     def masked_size(self) -> int:
-        """Bytes at the end that are masked because they may hold a secret, and are no fields."""
+        """Bytes at the end that belong to no field and are masked because they may hold a secret."""
         return 0 if self.layout.masked_from is None else len(self.data) - self.layout.masked_from
 
     @property
     def decoded_body(self) -> Values:
-        """The body, and beside its bytes (``metadata``) what they hold (``metadata_decoded``)."""
+        """The body, with the decoded content (``metadata_decoded``) beside bytes fields (``metadata``)."""
         return self.body_with(None)
 
     def body_with(self, opened: RecordsDecoder | None) -> Values:
-        """The same, `records` fields as they are `opened`."""
+        """The same, with `records` fields as in `opened`."""
         if self.layout.token:
             return with_decoded("SaslAuthenticateRequest", self.body, self.context)
         body = self.known_body
@@ -204,7 +204,7 @@ class ExchangeMessage:
 
     @property
     def findings(self) -> list[Finding]:
-        """Findings of this message. Damage inside record batches is found only when the tree is made."""
+        """Findings of this message. Damage inside record batches is found only when the tree is built."""
         findings = list(self.decoded.findings)
         missing = self.size - len(self.data)
         if missing:

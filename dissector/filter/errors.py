@@ -5,7 +5,7 @@ from dissector.core.text import clean
 
 
 class FilterError(ValueError):
-    """An invalid filter. `column` counts characters of `text` from 0; `near` are suggestions, the best first.
+    """An invalid filter. `column` counts the characters of `text` from 0; `near` has suggestions, the best one first.
 
     >>> try:
     ...     capture.exchanges("api == Fecth")

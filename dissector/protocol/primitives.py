@@ -1,10 +1,9 @@
 """Kafka's primitive types as objects: `INT32.read(data)`, `COMPACT_STRING.write("orders")`, `array(UUID)`.
 
-Names and layouts are those of Kafka's protocol guide, "Protocol Primitive Types", and KIP-482. Each is a plan of one
-value, read and written by the same code as messages.
-
-Limits are checked: the range of integers, strings of at most 32,767 bytes, varints of at most 5 or 10 bytes, counts
-and lengths that fit the bytes present. A violation raises `WireError` (reading) or `EncodeError` (writing).
+Names and layouts are those of Kafka's protocol guide, "Protocol Primitive Types", and KIP-482. Each is a plan for one
+value, read and written by the same code as messages. Limits are checked: the range of integers, strings of at most
+32,767 bytes, varints of at most 5 or 10 bytes, and counts and lengths that fit the available bytes. A violation raises
+`WireError` (reading) or `EncodeError` (writing).
 
 >>> dissector.primitives.COMPACT_STRING.write("orders")
 b'\\x07orders'

@@ -57,8 +57,8 @@ class Node:
     `name` is the field's name, or ``[3]`` for an element; `path` is its path from the message's root
     (``body.topics[0].name``). `type` is Kafka's name of the wire type (``INT32``, ``COMPACT_STRING``, ``ARRAY``,
     ``STRUCT``, …). `value` is None for structures and for null. `note` is the meaning of the value, if known (an
-    error's name, a timestamp's date); `advice` is what an error asks of a client. `schema` is None for parts that no
-    schema has (headers of records, …). `secret` is the span of the bytes to mask.
+    error's name, a timestamp's date); `advice` says what a client should do about an error. `schema` is None for parts
+    that no schema describes (record headers, …). `secret` is the span of the bytes to mask.
 
     >>> fields = {field.path: field for field in capture[0].request.tree.walk()}
     >>> field = fields["body.client_software_version"]
@@ -96,7 +96,7 @@ class Node:
         return "<pre>" + "\n".join(lines) + "</pre>"
 
     def add(self, *children: "Node") -> None:
-        """Add children behind those that are there."""
+        """Append children."""
         if isinstance(self.children, list):
             self.children += children
         else:
@@ -113,17 +113,17 @@ class Node:
 
     @property
     def is_text(self) -> bool:
-        """Whether it is bytes that are read as text: its note is the text, in quotation marks."""
+        """Whether it is bytes that can be read as text; its note is that text, in quotation marks."""
         return isinstance(self.value, bytes) and self.note.startswith('"')
 
     @property
     def is_encoding(self) -> bool:
-        """Whether it is a part of the encoding that says nothing which its field does not: a count, a size, no tagged
-        fields."""
+        """Whether it is a part of the encoding that adds no information to its field: a count, a size, or an empty set
+        of tagged fields."""
         return self.name in _ENCODING or (self.name == "(tagged fields)" and self.value == 0)
 
     def walk(self) -> Iterator["Node"]:
-        """Yield this node and all below it, depth first, in wire order."""
+        """Yield this node and all nodes below it, depth first, in wire order."""
         stack = [self]
         while stack:
             node = stack.pop()
@@ -132,8 +132,8 @@ class Node:
                 stack.extend(reversed(node.children))
 
     def leaves(self) -> dict[int, list["Node"]]:
-        """Return the nodes that tile each source, by its number: those without a child in it. There may be hundreds of
-        sources, so one walk serves them all."""
+        """Return the nodes that tile each source (those without a child in it), by the number of the source. There may
+        be hundreds of sources, so one walk serves them all."""
         found: dict[int, list[Node]] = {}
         for node in self.walk():
             if not any(child.source == node.source for child in node.children):

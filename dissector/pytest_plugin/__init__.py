@@ -71,7 +71,7 @@ class _Wires:
 
 
 class KafkaCapture(_Wires):
-    """The type of the fixture `kafka_capture`: called, it gives captures of a test."""
+    """The type of the fixture `kafka_capture`: calling it returns a capture for the test."""
 
     def __call__(
         self,
@@ -81,7 +81,7 @@ class KafkaCapture(_Wires):
         keylog: str | PathLike[str] | Iterable[str | PathLike[str]] = (),
         show_secrets: bool = False,
     ) -> "Wire":
-        """Return a capture of one port, of some, or of ``"any"``, to be used in a ``with`` statement. `keylog` names
+        """Return a capture of one port, of several, or of ``"any"``, for use in a ``with`` statement. `keylog` names
         files with TLS secrets; passwords, tokens and keys are masked unless `show_secrets`. Raises `ValueError` for
         what is no port."""
         __tracebackhide__ = True
@@ -109,7 +109,7 @@ def _ports(given: int | str | Iterable[int]) -> tuple[int, ...]:
 
 
 class KafkaProxy(_Wires):
-    """The type of the fixture `kafka_proxy`: called, it gives proxies of a test."""
+    """The type of the fixture `kafka_proxy`: calling it returns a proxy for the test."""
 
     def __call__(
         self,
@@ -128,7 +128,7 @@ class KafkaProxy(_Wires):
         listen_key: str | PathLike[str] = "",
         show_secrets: bool = False,
     ) -> "Wire":
-        """Return a proxy for these brokers, to be used in a ``with`` statement; clients connect to its `bootstrap`. It
+        """Return a proxy for these brokers, for use in a ``with`` statement; clients connect to its `bootstrap`. It
         listens on a port that the system chooses, so that tests may run at the same time. The other parameters are
         those of `dissector.proxy`. Raises `ValueError` for an address that is none."""
         from dissector.api.live_traffic import proxy_settings
@@ -158,7 +158,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 @pytest.fixture
 def kafka_capture(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[KafkaCapture]:
-    """Capture the traffic of a port while a ``with`` statement lasts, and ask for its exchanges afterwards."""
+    """Capture the traffic of a port during a ``with`` statement, and query its exchanges afterwards."""
     captures = KafkaCapture(request, tmp_path)
     yield captures
     captures._close()
@@ -166,7 +166,7 @@ def kafka_capture(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Ka
 
 @pytest.fixture
 def kafka_proxy(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[KafkaProxy]:
-    """Stand between a client and its brokers while a ``with`` statement lasts, and ask for the exchanges afterwards."""
+    """Run a proxy between a client and its brokers during a ``with`` statement, and query the exchanges afterwards."""
     proxies = KafkaProxy(request, tmp_path)
     yield proxies
     proxies._close()

@@ -61,8 +61,8 @@ class WatchedExchange(Exchange):
 
 
 class Wire:
-    """A capture that lasts as long as its ``with`` statement; afterwards, its exchanges. Filters are those of
-    `kdissect show -Y`; a wrong one raises `dissector.FilterError`."""
+    """A capture that lasts as long as its ``with`` statement, and afterwards gives access to its exchanges. Filters are
+    those of `kdissect show -Y`; an invalid one raises `dissector.FilterError`."""
 
     def __init__(self, settings: WireSettings, *, skips: bool, saves_baselines: bool = False) -> None:
         self.settings = settings
@@ -120,8 +120,8 @@ class Wire:
 
     @property
     def bootstrap(self) -> str:
-        """Of a proxy, what clients have as ``bootstrap.servers``, from the beginning of the ``with`` statement. Raises
-        `RuntimeError` before that, and of a capture of packets."""
+        """The proxy's address, for the clients' ``bootstrap.servers``. Raises `RuntimeError` before the ``with``
+        statement begins, and if this is a packet capture."""
         __tracebackhide__ = True
         if not self._bootstrap:
             is_proxy = isinstance(self.settings.recording, ProxySettings)
@@ -133,10 +133,10 @@ class Wire:
         return self._bootstrap
 
     def fault(self, rule: str, name: str = "") -> dissector.Fault:
-        """Of a proxy, arm a rule for faults from now on, as ``kdissect proxy --fault`` has it:
-        ``wire.fault("api == Produce: error NOT_LEADER_OR_FOLLOWER, first 1")``. In a ``with`` statement of its own it
-        is disarmed at the end. Raises `dissector.FaultError`, a `ValueError`, for a rule that can't be read, and
-        `RuntimeError` outside of the ``with`` statement of the proxy, and of a capture of packets."""
+        """Arm a fault rule of the proxy from now on, written as for ``kdissect proxy --fault``: ``wire.fault("api ==
+        Produce: error NOT_LEADER_OR_FOLLOWER, first 1")``. If used in its own ``with`` statement, the rule is disarmed
+        at its end. Raises `dissector.FaultError`, a `ValueError`, for an invalid rule, and `RuntimeError` outside the
+        proxy's ``with`` statement or if this is a packet capture."""
         __tracebackhide__ = True
         if not self._bootstrap or self._recording is None or self._capture is not None:
             is_proxy = isinstance(self.settings.recording, ProxySettings)
@@ -149,7 +149,7 @@ class Wire:
 
     @property
     def capture(self) -> dissector.Capture:
-        """The capture, for all that the methods here do not answer. Raises `RuntimeError` while it goes on."""
+        """The capture, for anything that these methods do not cover. Raises `RuntimeError` while capturing."""
         __tracebackhide__ = True
         if self._capture is None:
             raise RuntimeError("the capture goes on: ask for exchanges after the with statement")
@@ -166,13 +166,14 @@ class Wire:
         return list(self.capture.records(filter))
 
     def count(self, filter: str | None = None) -> int:
-        """Return how many exchanges there are, or how many match a filter."""
+        """Return the number of exchanges, or of those that match a filter."""
         __tracebackhide__ = True
         found = self.capture.exchanges(filter)
         return sum(1 for _ in found)
 
     def one(self, filter: str | None = None) -> Exchange:
-        """Return the only exchange that matches a filter. Raises `AssertionError` if there is none, or more."""
+        """Return the only exchange that matches a filter. Raises `AssertionError` if there is none, or more than
+        one."""
         __tracebackhide__ = True
         found = self.exchanges(filter)
         if len(found) != 1:
@@ -191,8 +192,8 @@ class Wire:
     def matches(
         self, baseline: str | PathLike[str], *, fail_on: Iterable[str] = (), ignore: Iterable[str] = ()
     ) -> None:
-        """Fail unless the clients do what a baseline has, a file; `fail_on` and `ignore` are as for `kdissect diff`.
-        With ``--save-baselines`` the file is written instead."""
+        """Fail unless the clients behave as a baseline file says; `fail_on` and `ignore` are as for `kdissect diff`.
+        With ``--save-baselines``, the file is written instead."""
         __tracebackhide__ = True
         if self._saves_baselines:
             Path(baseline).write_text(self.capture.baseline(), "utf-8")

@@ -33,7 +33,7 @@ PLAIN_OPENER: Final = ValueOpener()
 
 
 class ExchangeRecord:
-    """A record that was produced or fetched, or is in a log."""
+    """A record that was produced, fetched, or read from a log."""
 
     def __init__(
         self,

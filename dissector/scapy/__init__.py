@@ -1,4 +1,4 @@
-"""Kafka as a layer of scapy's, for scapy users: needs the extra `scapy`.
+"""Kafka as a scapy layer; needs the extra `scapy`.
 
     from scapy.sendrecv import sniff
     from scapy.sessions import TCPSession

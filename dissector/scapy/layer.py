@@ -221,7 +221,7 @@ def _is_request(segment: Packet | None) -> bool:
 
 
 def bind_port(port: int) -> None:
-    """Take the traffic of another port of brokers for Kafka, too."""
+    """Treat the traffic of another broker port as Kafka, too."""
     _ports.add(port)
     bind_layers(TCP, Kafka, dport=port)
     bind_layers(TCP, Kafka, sport=port)

@@ -45,8 +45,8 @@ class Breach:
 
 @dataclass(repr=False)
 class CheckResult:
-    """What became of each rule. `kept` and `broken` count messages by the rule's code and the client; `breaches` are
-    those that break one, at most `MOST_BREACHES` of each rule and client.
+    """The result of checking each rule. `kept` and `broken` count messages by the rule's code and the client;
+    `breaches` are the messages that broke a rule, at most `MOST_BREACHES` of each rule and client.
 
     >>> capture.check()
     <check of 60 exchanges: 0 rules broken>
@@ -72,7 +72,7 @@ class CheckResult:
 
     @property
     def clients(self) -> list[str]:
-        """The clients that some rule applied to."""
+        """The clients to which a rule applied."""
         return sorted({client for _, client in (*self.kept, *self.broken)})
 
     def counts(self, rule: ProtocolRule) -> tuple[int, int]:

@@ -5,7 +5,7 @@ from dissector.core.text import clean
 
 
 class FaultError(ValueError):
-    """A rule that can't be read. `column` counts characters of `text` from 0.
+    """An invalid rule. `column` counts the characters of `text` from 0.
 
     >>> try:
     ...     with dissector.proxy("localhost:9092", listen=0) as traffic:
