@@ -310,6 +310,26 @@ def test_a_program_that_only_root_can_reach_goes_on_as_somebody_else(tmp_path: P
             assert ended(it).count('"api":"Metadata"') == 3
 
 
+def test_a_working_folder_that_is_root_s_alone_is_no_obstacle(tmp_path: Path) -> None:
+    """`python -m` puts it first on the import path, and nothing is loaded from it."""
+    tmp_path.chmod(0o700)
+    words = [sys.executable, "-m", "dissector", "live", "--text"]
+    packages = str(Path(dissector.__file__).parents[1])
+    folders = {"PYTHONPATH": packages, "XDG_STATE_HOME": str(tmp_path), "XDG_CONFIG_HOME": str(tmp_path)}
+    with broker() as port:
+        it = subprocess.Popen(
+            [*words, "-p", str(port)], cwd=tmp_path, env=os.environ | folders | SUDO, text=True,
+            stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+        )  # fmt: skip
+        try:
+            assert it.stderr is not None
+            assert "capturing on" in it.stderr.readline()
+        finally:
+            it.send_signal(signal.SIGINT)
+            _, err = it.communicate(timeout=HANGS)
+    assert it.returncode == 0, err
+
+
 def test_what_a_capability_gives_is_given_up_as_well() -> None:
     code = """
 import os

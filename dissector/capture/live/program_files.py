@@ -5,7 +5,8 @@ folder that is root's alone (its home, say), the new user can't come there by na
 import path is opened before, and what can't be reached by its name afterwards is reached by its descriptor:
 ``/proc/self/fd/N`` stands for the folder, in the import path and in all modules that are loaded.
 
-Invariant: no right is kept by that. Files that only root may read stay unreadable, and are one plain line.
+Invariants: no right is kept by that. Files that only root may read stay unreadable, and are one plain line if the
+program is among them; a folder of the import path that nothing was loaded from, as the working folder, is left out.
 """
 
 import os
@@ -44,8 +45,9 @@ class ProgramFiles:
         self._open = {}
         if moved:
             _move(moved)
-        packages = (path for module in list(sys.modules.values()) for path in _folders(module))
-        unread = next((path for path in (*moved.values(), *packages) if not os.access(path, _READ_FOLDER)), None)
+        sys.path[:] = (path for path in sys.path if path not in moved.values() or os.access(path, _READ_FOLDER))
+        loaded = {path for module in list(sys.modules.values()) for path in _folders(module)}
+        unread = next((path for path in sorted(loaded) if not os.access(path, _READ_FOLDER)), None)
         if unread is not None:
             name = "this user" if user is None else user.name
             where = os.path.realpath(unread)
@@ -77,5 +79,7 @@ def _move(moved: dict[str, str]) -> None:
 
 
 def _folders(module: ModuleType) -> Iterable[str]:
-    path = getattr(module, "__path__", None)
-    return [each for each in path if os.path.lexists(each)] if isinstance(path, list) else ()
+    """Return the folders that a module was loaded from, and those that its parts are in."""
+    path, file = getattr(module, "__path__", None), getattr(module, "__file__", None)
+    folders = [*(path if isinstance(path, list) else ()), *([os.path.dirname(file)] if isinstance(file, str) else ())]
+    return [each for each in folders if os.path.lexists(each)]
