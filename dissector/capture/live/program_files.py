@@ -81,5 +81,5 @@ def _move(moved: dict[str, str]) -> None:
 def _folders(module: ModuleType) -> Iterable[str]:
     """Return the folders that a module was loaded from, and those that its parts are in."""
     path, file = getattr(module, "__path__", None), getattr(module, "__file__", None)
-    folders = [*(path if isinstance(path, list) else ()), *([os.path.dirname(file)] if isinstance(file, str) else ())]
+    folders = [*(path if isinstance(path, list) else ()), *([str(Path(file).parent)] if isinstance(file, str) else ())]
     return [each for each in folders if os.path.lexists(each)]
