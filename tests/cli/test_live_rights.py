@@ -267,7 +267,7 @@ def test_the_screen_starts_another_capture_as_the_same_user(tmp_path: Path) -> N
             screen.until("ended")
             screen.written = b""
             screen.send(END)
-            screen.until("listening on lo")
+            screen.until("on lo, port")
             talk(port, 4)
             screen.until("Metadata")
             [recorder] = recorders(tmp_path / "kept-2.pcapng")
@@ -294,7 +294,7 @@ def test_a_program_that_only_root_can_reach_goes_on_as_somebody_else(tmp_path: P
     folders = {"PYTHONPATH": str(place), "XDG_STATE_HOME": str(tmp_path), "XDG_CONFIG_HOME": str(tmp_path)}
     with broker() as port:
         with terminal([*words, "-p", str(port)], **folders, **SUDO) as screen:
-            screen.until("listening on lo")
+            screen.until("on lo, port")
             talk(port, 3)
             screen.until("Metadata")
             assert_is_no_more_than(screen.process.pid, CALLER, 2_345, "2345")
