@@ -5,7 +5,6 @@ Each command imports what it needs when it runs, so that `--help` is quick; and 
 behind it are not imported.
 """
 
-import difflib
 import gc
 import os
 import re
@@ -74,8 +73,10 @@ class CommandGroup(TyperGroup):
         """Return which commands a word may have meant; None if it reads as a file's name."""
         if not _COMMAND.fullmatch(word) or os.path.lexists(word):
             return None
+        from difflib import get_close_matches  # for errors alone
+
         shown = [name for name, command in self.commands.items() if not command.hidden]
-        near = next(iter(difflib.get_close_matches(word.lower(), shown, 1, ALIKE)), None)
+        near = next(iter(get_close_matches(word.lower(), shown, 1, ALIKE)), None)
         return f"did you mean: kdissect {near}" if near else f"the commands are {', '.join(shown)}"
 
 

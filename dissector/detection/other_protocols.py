@@ -6,6 +6,7 @@ Invariant: no Kafka request matches one.
 
 import re
 from enum import IntEnum
+from functools import cache
 from typing import Final
 
 
@@ -88,12 +89,16 @@ _SIGNATURES: Final = {
     # FCGI_BEGIN_REQUEST: version 1, type 1, a request id, 8 bytes of content: a role, a flag, five zeros.
     OtherProtocol.FASTCGI: rb"\x01\x01..\0\x08.\0\0[\x01-\x03][\0\x01]\0{5}",
 }
-_ANY: Final = re.compile(
-    b"|".join(b"(?P<%s>%s)" % (protocol.name.encode(), pattern) for protocol, pattern in _SIGNATURES.items()), re.DOTALL
-)
+
+
+@cache
+def _any() -> re.Pattern[bytes]:
+    """All of them, compiled on use: a capture whose connections all begin as Kafka's do needs none."""
+    named = (b"(?P<%s>%s)" % (protocol.name.encode(), pattern) for protocol, pattern in _SIGNATURES.items())
+    return re.compile(b"|".join(named), re.DOTALL)
 
 
 def recognize(head: bytes) -> OtherProtocol | None:
     """Return the protocol whose connections begin with `head`, or None."""
-    match = _ANY.match(head)
+    match = _any().match(head)
     return OtherProtocol[str(match.lastgroup)] if match else None

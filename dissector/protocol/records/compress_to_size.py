@@ -11,7 +11,6 @@ that decoders ignore, by the rules of each format:
 
 import zlib
 from collections.abc import Callable, Iterator, Sequence
-from string import ascii_letters
 from typing import Final
 
 import cramjam
@@ -38,6 +37,7 @@ _MAX_LZ4_LEVEL: Final = 12
 _ZSTD_LEVEL: Final = 3
 _MAX_ZSTD_LEVEL: Final = 19
 """Only where the other, which is many times as fast, does not fit."""
+_LETTERS: Final = bytes((*range(ord("a"), ord("z") + 1), *range(ord("A"), ord("Z") + 1)))
 _MAX_ATTEMPTS: Final = 64
 """Variants of the contents that lz4 compresses until one fits."""
 
@@ -108,7 +108,7 @@ def _variants(plain: bytes, free: Sequence[Span]) -> Iterator[bytes]:
     changed = bytearray(plain)
     positions = (at for start, end in free for at in range(end - 1, start - 1, -1))
     for number, at in zip(range(_MAX_ATTEMPTS), positions, strict=False):
-        changed[at] = ord(ascii_letters[number * 7 % len(ascii_letters)])
+        changed[at] = _LETTERS[number * 7 % len(_LETTERS)]
         yield bytes(changed)
 
 
