@@ -15,10 +15,13 @@ from pathlib import Path
 from typing import Final
 
 from dissector.capture import CaptureError
+from tools.fuzz.lettered import conversations
 from tools.fuzz.redactions import left_in_frames, left_of_names, redaction_file
 
 RARE: Final = 10
 FRAMES: Final = 50
+TOGETHER: Final = 20
+"""Cases of one conversation: reading it takes as long as some of them."""
 
 
 def run(seed: int, minutes: float, first: int, folder: Path) -> Counter[str]:
@@ -27,7 +30,8 @@ def run(seed: int, minutes: float, first: int, folder: Path) -> Counter[str]:
     path, until, number = folder / "names.pcap", time.monotonic() + 60 * minutes, first
     while time.monotonic() < until:
         chance = random.Random(f"{seed} {number}")
-        data, names = redaction_file(chance)
+        name = random.Random(f"{seed} {number // TOGETHER}").choice(conversations())
+        data, names = redaction_file(chance, name)
         path.write_bytes(data)
         try:
             found = left_of_names(path, names, texts=number % RARE == 0)
@@ -35,7 +39,7 @@ def run(seed: int, minutes: float, first: int, folder: Path) -> Counter[str]:
         except CaptureError:
             counts["not read"] += 1
             found = ""
-        in_frames = left_in_frames(chance, FRAMES)
+        in_frames = left_in_frames(chance, FRAMES, name)
         counts["frames"] += FRAMES
         if in_frames:
             counts["hits"] += 1

@@ -1,4 +1,4 @@
-"""Recordings in which every name is random letters, changed, and the search for what redaction left of a name.
+"""Conversations with letters for names, changed (`lettered`), and the search for what redaction left of a name.
 
 Four letters of a name that are found anywhere are no chance, so the search is strict: in any case, in the file and in
 what is compressed in it; and in what text formats make of the redacted copy, as hex and base64 too.
@@ -9,7 +9,7 @@ from collections import deque
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from functools import cache, lru_cache
+from functools import lru_cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Final
@@ -23,40 +23,29 @@ from dissector.export.exporter import export_rows
 from dissector.export.formats import ExportFormat, ExportRequest
 from dissector.export.redaction.frames import Redactor
 from dissector.protocol.message import request_layout, response_layout, trace
-from dissector.protocol.records.compress_to_size import compress_to_size
 from dissector.protocol.schema.api_keys import ApiKey
-from dissector.protocol.tree import Node
-from tests.export.redaction.secrets import KEPT
 from tests.traffic import Turn, conversation, ethernet, pcap
 from tools.fuzz.hidden_texts import HIDDEN_IN, batch_with, produce_with
 from tools.fuzz.leaks import Pieces
+from tools.fuzz.lettered import LEAST, Names, conversation_of, conversations
 from tools.fuzz.logins import CHANGES, VERSIONS, Said, packets_file
 from tools.fuzz.mutation import mutated
-from tools.fuzz.seeds import PCAPS
 
-LEAST: Final = 4
-LONGEST: Final = 200
-"""Bytes of the longest content that becomes letters: long ones are read from hundreds of places for nothing."""
 MOST_FRAMES: Final = 24
-"""Frames of a recording in a case, ..."""
-RECORDED: Final = 400
-"""... and of which they are taken."""
+"""Frames of a conversation in a case."""
 GREETED: Final = 0.8
 """How many conversations begin with an exchange that says that the connection needs no login: others are masked."""
 HURT: Final = 0.3
 """How many captures the network changes as well."""
 HIDDEN: Final = 0.2
 """How many have a name where no decoder shows it."""
-LETTERS: Final = "bcdfghjklmnpqrstvwxzBCDFGHJKLMNPQRSTVWXZ"
-"""None of which four in a row are in a word."""
-TEXTS: Final = (ExportFormat.JSON, ExportFormat.TRANSCRIPT)
+TEXTS: Final = tuple(form for form in ExportFormat if form.entry.can_redact and not form.entry.needs_packets)
 _TEXT_NAMES: Final = {form.value for form in TEXTS}
-Names = tuple[bytes, ...]
 
 
-def redaction_file(chance: random.Random) -> tuple[bytes, Names]:
-    """A capture file of a recording with letters for names, and the names."""
-    said, names = recording(chance.choice(stems()))
+def redaction_file(chance: random.Random, name: str | None = None) -> tuple[bytes, Names]:
+    """A capture file of a piece of a conversation, changed, and the names."""
+    said, names = conversation_of(name or chance.choice(conversations()))
     first = chance.randrange(len(said))
     some = list(said[first : first + chance.randint(1, MOST_FRAMES)])
     for _ in range(chance.choice((0, 1, 1, 2, 3, 5))):
@@ -98,11 +87,11 @@ def _near_version(said: Said, chance: random.Random) -> Said:
 OWN_CHANGES: Final = (_changed, _changed, _changed, _shifted, _shifted, _near_version)
 
 
-def left_in_frames(chance: random.Random, count: int) -> str:
-    """What is left of a name in so many changed frames of one recording, each redacted on its own."""
-    stem = chance.choice(stems())
-    said, names = recording(stem)
-    redactor, short = _learned(stem), Letterings(names)
+def left_in_frames(chance: random.Random, count: int, name: str | None = None) -> str:
+    """What is left of a name in so many changed frames of one conversation, each redacted on its own."""
+    name = name or chance.choice(conversations())
+    said, names = conversation_of(name)
+    redactor, short = _learned(name), Letterings(names)
     for _ in range(count):
         was = chance.choice(said)
         changed = was
@@ -121,76 +110,14 @@ def left_in_frames(chance: random.Random, count: int) -> str:
 
 
 @lru_cache(maxsize=8)
-def _learned(stem: str) -> Redactor:
-    """A redactor that learned the names of a recording with letters."""
+def _learned(name: str) -> Redactor:
+    """A redactor that learned the names of a conversation."""
     redactor = Redactor()
-    for said in recording(stem)[0]:
+    for said in conversation_of(name)[0]:
         if said.key >= 0:
             layout = (request_layout if said.from_client else response_layout)(said.key, said.version, said.data)
             redactor.learn(ExchangeMessage(0, len(said.data), said.data, len(said.data), layout))
     return redactor
-
-
-@cache
-def stems() -> tuple[str, ...]:
-    """The recordings."""
-    return tuple(sorted(path.stem for path in PCAPS.glob("*.pcapng")))
-
-
-@lru_cache(maxsize=8)
-def recording(stem: str) -> tuple[list[Said], Names]:
-    """The frames of a recording with letters for names, and these."""
-    letters = _Letters(random.Random(stem))
-    said: list[Said] = []
-    with Capture([str(PCAPS / f"{stem}.pcapng")], show_secrets=True) as capture:
-        for exchange in capture.exchanges():
-            key, version = -1 if exchange.api_key is None else exchange.api_key, exchange.fields.version or 0
-            said += [
-                Said(message is exchange.request, letters.frame(message), key, version)
-                for message in (exchange.request, exchange.response)
-                if message is not None
-            ]
-            if len(said) >= RECORDED:
-                break
-    return said, tuple(letters.names.values())
-
-
-class _Letters:
-    """The names of one recording and what stands for them."""
-
-    def __init__(self, chance: random.Random) -> None:
-        self._chance = chance
-        self.names: dict[bytes, bytes] = {}
-
-    def frame(self, message: ExchangeMessage) -> bytes:
-        """The bytes of a frame with letters for its names, where they can be replaced."""
-        sources = [bytearray(source.data) for source in message.sources]
-        for node in message.tree.walk():
-            raw = _name(node)
-            if raw is not None and sources[node.source][node.end - len(raw) : node.end] == raw:
-                sources[node.source][node.end - len(raw) : node.end] = self._of(raw)
-        for source in reversed(message.sources[1:]):
-            assert source.compressed is not None
-            outer, start, end, codec = source.compressed
-            plain = bytes(sources[source.number])
-            packed = compress_to_size(codec, plain, bytes(sources[outer][start:end]), [])
-            if packed is not None:
-                sources[outer][start:end] = packed
-        return bytes(sources[0])
-
-    def _of(self, raw: bytes) -> bytes:
-        if raw not in self.names:
-            self.names[raw] = "".join(self._chance.choices(LETTERS, k=len(raw))).encode()
-        return self.names[raw]
-
-
-def _name(node: Node) -> bytes | None:
-    """What a node holds that is somebody's, if it is."""
-    if node.children or node.type in ("UUID", "LENGTH", "UNPARSED") or node.name == "(compressed)":
-        return None
-    raw = node.value.encode("utf-8", "surrogateescape") if isinstance(node.value, str) else node.value
-    is_name = isinstance(raw, bytes) and LEAST <= len(raw) <= LONGEST and raw not in KEPT.encode()
-    return raw if is_name and isinstance(raw, bytes) else None
 
 
 def left_of_names(path: Path, names: Sequence[bytes], *, texts: bool = False) -> str:

@@ -131,7 +131,8 @@ class Redactor:
 
     def _without_remnants(self, part: "_SourcePart", run: int) -> bool:
         """Change numbers that have pieces of names; the same number becomes the same other. False if there is a piece
-        of none but lengths."""
+        of none but lengths. What letters that stay make a piece with a replacement, in a header that may be none, loses
+        the replacement."""
         changed = -1
         for start, end in self.remnants.find(bytes(part.kept), run):
             if start <= changed < end:
@@ -141,6 +142,9 @@ class Redactor:
                 return False
             part.out[at] ^= 0x80
             changed = at
+        for start, end in self.remnants.pieces(bytes(part.out)) if run == PIECE else ():
+            if any(part.kept[start:end]):
+                part.mask(start, end)
         return True
 
     def text(self, leaf: Node, text: str) -> bytes:
@@ -181,6 +185,12 @@ class _SourcePart:
         """Replace the bytes before `end`."""
         self.out[end - len(content) : end] = content
         self.kept[end - len(content) : end] = content if stays else bytes(len(content))
+
+    def mask(self, start: int, end: int) -> None:
+        """Put asterisks in place of the replacements there."""
+        for at in range(start, end):
+            if not self.kept[at]:
+                self.out[at : at + 1] = MASK
 
     def is_number(self, at: int) -> bool:
         """Whether a byte is of a number that no length depends on."""

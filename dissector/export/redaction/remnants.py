@@ -74,6 +74,12 @@ class Remnants:
             at = found.start()
             yield from ((at + start, at + end) for start, end in self._in_text(found[0].lower(), run))
 
+    def pieces(self, data: bytes) -> Iterator[Span]:
+        """Yield the spans of pieces of names."""
+        for found in _NO_CONTROL.finditer(data):
+            starts = self._starts(np.frombuffer(found[0].lower(), np.uint8))
+            yield from ((found.start() + at, found.start() + at + PIECE) for at in starts)
+
     def parts_with_pieces(self, parts: Sequence[bytes | bytearray]) -> set[int]:
         """Return the numbers of those parts in which `find` finds something."""
         data = np.frombuffer(b"\x00".join(parts).lower(), np.uint8)
@@ -89,11 +95,17 @@ class Remnants:
 
     def _in_text(self, text: bytes, run: int) -> list[Span]:
         data = np.frombuffer(text, np.uint8)
-        pieces, windows = self._known_pieces(), _windows(data, np.arange(len(data) - PIECE + 1))
-        places = np.minimum(np.searchsorted(pieces, windows), len(pieces) - 1)
-        starts = np.flatnonzero(pieces[places] == windows).tolist() if len(pieces) else ()
-        spans = [(at, at + PIECE) for at in starts]
+        spans = [(at, at + PIECE) for at in self._starts(data)]
         return sorted(spans + [(at, at + run) for at in np.flatnonzero(_runs(_IS_LETTER[data], run)).tolist()])
+
+    def _starts(self, data: UInt8) -> list[int]:
+        """Return where a piece begins in a text in lower case."""
+        pieces, windows = self._known_pieces(), _windows(data, np.arange(len(data) - PIECE + 1))
+        if not len(pieces):
+            return []
+        places = np.minimum(np.searchsorted(pieces, windows), len(pieces) - 1)
+        starts: list[int] = np.flatnonzero(pieces[places] == windows).tolist()
+        return starts
 
     def _known_pieces(self) -> UInt32:
         if self._pieces is None:

@@ -88,6 +88,17 @@ def test_a_name_alone_in_the_header_of_a_damaged_frame_goes() -> None:
     assert NAME[4:6] not in made
 
 
+def test_letters_behind_a_pseudonym_make_no_piece_of_a_name_with_its_end() -> None:
+    redactor = Redactor()
+    redactor.learn(message(metadata(b"Q1Kxz")))
+    tags = b"Kxz"  # how many, the first one's number, its size
+    whole = metadata()
+    damaged = sized(whole[:24] + tags + bytes(tags[-1]))
+    assert whole[14:24] == b"WxYzClient"
+    assert redactor.message(message(damaged))[14:27] == b"client-00*" + tags
+    assert Redactor().message(message(damaged))[14:27] == b"client-001" + tags
+
+
 def test_a_name_alone_in_a_frame_whose_layout_is_a_guess_goes() -> None:
     expiry = int.from_bytes(b"\0\1\0\x0f" + NAME[:4], "big")
     data = dissector.encode_response("RenewDelegationToken", 1, {"expiry_timestamp_ms": expiry})

@@ -43,7 +43,7 @@ def test_the_search_finds_what_is_left(tmp_path: Path, monkeypatch: pytest.Monke
     monkeypatch.setattr(frames.Redactor, "_without_remnants", lambda *_: True)
     assert any(left_in_frames(random.Random(seed), 50) for seed in range(8))
     monkeypatch.setattr(frames.Redactor, "text", lambda _self, _leaf, text: text.encode())
-    data, names = redaction_file(random.Random(3))
+    data, names = redaction_file(random.Random(3), "java.pcapng")
     path = tmp_path / "in.pcap"
     path.write_bytes(data)
     assert left_of_names(path, names)
