@@ -2,8 +2,8 @@
 
 A damaged frame may read well and have a name where its numbers are: where a length, an API key or a version changed.
 So all names of the rows are learned first. Bytes that stay are then compared with every four bytes of a name, in any
-case; six letters or digits in a row are no number either. In the header of a damaged frame, and where the layout is a
-guess, four are none: a name may be there alone.
+case; six letters or digits in a row are no number either, and no four of them stay. In the header of a damaged frame,
+and where the layout is a guess, four are none: a name may be there alone.
 """
 
 import re
@@ -69,10 +69,11 @@ class Remnants:
             self._pieces = None
 
     def find(self, kept: bytes, run: int = RUN) -> Iterator[Span]:
-        """Yield the spans of pieces of names, and of `run` letters and digits in a row; bytes that don't stay are 0."""
+        """Yield the spans of pieces of names, and of those of `run` letters and digits in a row or more; bytes that
+        don't stay are 0."""
         for found in _NO_CONTROL.finditer(kept):
             at = found.start()
-            yield from ((at + start, at + end) for start, end in self._in_text(found[0].lower(), run))
+            yield from ((at + start, at + start + PIECE) for start in self._in_text(found[0].lower(), run))
 
     def pieces(self, data: bytes) -> Iterator[Span]:
         """Yield the spans of pieces of names."""
@@ -93,10 +94,11 @@ class Remnants:
         ends = np.cumsum([len(part) + 1 for part in parts])
         return set(np.searchsorted(ends, found, side="right").tolist())
 
-    def _in_text(self, text: bytes, run: int) -> list[Span]:
+    def _in_text(self, text: bytes, run: int) -> list[int]:
         data = np.frombuffer(text, np.uint8)
-        spans = [(at, at + PIECE) for at in self._starts(data)]
-        return sorted(spans + [(at, at + run) for at in np.flatnonzero(_runs(_IS_LETTER[data], run)).tolist()])
+        is_of_run = np.zeros(len(data), np.bool_)
+        is_of_run[(np.flatnonzero(_runs(_IS_LETTER[data], run))[:, None] + np.arange(run)).ravel()] = True
+        return sorted({*self._starts(data), *np.flatnonzero(_runs(is_of_run, PIECE)).tolist()})
 
     def _starts(self, data: UInt8) -> list[int]:
         """Return where a piece begins in a text in lower case."""

@@ -24,6 +24,7 @@ from tools.fuzz.mutation import mutated
 
 NAME = b"WxYzQvKj"
 METADATA = request_layout(3, 9)
+PRODUCE = request_layout(0, 9)
 
 
 def metadata(name: bytes = NAME, **header: str) -> bytes:
@@ -97,6 +98,25 @@ def test_letters_behind_a_pseudonym_make_no_piece_of_a_name_with_its_end() -> No
     assert whole[14:24] == b"WxYzClient"
     assert redactor.message(message(damaged))[14:27] == b"client-00*" + tags
     assert Redactor().message(message(damaged))[14:27] == b"client-001" + tags
+
+
+@cases(("expiry", "made"), [
+    (b"WxYzQvKj", b"WxY\xfaQvK\xea"), (b"\0xYzQvKj", b"\0xYz\xd1vKj"), (b"\0\0YzQvKj", b"\0\0YzQ\xf6Kj"),
+    (b"\0\0\0zQvKj", b"\0\0\0zQvKj"),
+])  # fmt: skip
+def test_of_six_letters_that_nobody_said_before_no_four_stay(expiry: bytes, made: bytes) -> None:
+    number = int.from_bytes(expiry, "big")
+    data = dissector.encode_response("RenewDelegationToken", 1, {"expiry_timestamp_ms": number})
+    assert Redactor().message(message(data, response_layout(39, 1, data)))[10:18] == made
+
+
+def test_six_letters_in_a_length_leave_the_header() -> None:
+    batch = bytearray(batch_bytes({"records": [{"value": b"x"}]}))
+    batch[23:31] = b"WxYzQvKj"  # the last offset's delta and half of the first time
+    data = produce(bytes(batch))
+    made = message(Redactor().message(message(data, PRODUCE)), PRODUCE)
+    assert made.header == message(data, PRODUCE).header | {"client_id": made.header["client_id"]}
+    assert b"WxYz" not in made.data
 
 
 def test_a_name_alone_in_a_frame_whose_layout_is_a_guess_goes() -> None:
@@ -185,7 +205,8 @@ def _of(*values: str | bytes) -> Traced:
 @cases(("data", "pieces"), [
     (b"", []), (b"WxY", []), (b"\0WxYz\0", [b"WxYz"]), (b"\0wXyZ\0", [b"wXyZ"]), (b"YzQv", [b"YzQv"]),
     (b"\0r\xc3\xb6\xc3\x9f", [b"r\xc3\xb6\xc3", b"\xc3\xb6\xc3\x9f"]),
-    (b" KEY\0", [b" KEY"]), (bytes(9), []), (b"other\0", []), (b"others\0", [b"others"]), (b"\1\xffabc\0", []),
+    (b" KEY\0", [b" KEY"]), (bytes(9), []), (b"other\0", []), (b"\1\xffabc\0", []),
+    (b"others\0", [b"othe", b"ther", b"hers"]),
 ])  # fmt: skip
 def test_pieces_of_names_in_any_case_are_found(data: bytes, pieces: list[bytes]) -> None:
     assert found(data) == pieces
