@@ -15,7 +15,8 @@ from dissector.capture_session import Capture
 from dissector.core.arrays import Int64
 from dissector.exchange.model import Exchange
 from dissector.groups.coordinators import Coordinators
-from dissector.groups.group_event import GROUP_APIS, GroupEvent, GroupFields, group_fields, reads
+from dissector.groups.group_event import GroupEvent, GroupFields, group_fields, reads
+from dissector.groups.group_messages import GROUP_APIS
 from dissector.groups.history import GroupHistory
 from dissector.protocol.codec.program import ColumnPlan
 from dissector.protocol.schema.api_keys import ApiKey

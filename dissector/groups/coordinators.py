@@ -7,7 +7,8 @@ name, as on two clusters. Members with an epoch may lag behind their group: only
 
 from typing import Final
 
-from dissector.groups.group_event import EPOCH_APIS, NOWHERE, GroupEvent
+from dissector.groups.group_event import NOWHERE, GroupEvent
+from dissector.groups.group_messages import EPOCH_APIS
 from dissector.protocol.schema.api_keys import ApiKey
 
 MAX_COORDINATORS: Final = 64

@@ -10,7 +10,8 @@ from typing import Final
 from dissector.groups.classic_protocol import ClassicProtocol
 from dissector.groups.deciding import Closed
 from dissector.groups.epoch_protocol import EpochProtocol
-from dissector.groups.group_event import EPOCH_APIS, GroupEvent, GroupFields
+from dissector.groups.group_event import GroupEvent, GroupFields
+from dissector.groups.group_messages import EPOCH_APIS
 from dissector.groups.group_state import GroupState
 from dissector.groups.rebalance import Rebalance
 from dissector.groups.tally import CauseTally

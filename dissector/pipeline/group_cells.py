@@ -7,8 +7,17 @@ or an assignment.
 from collections.abc import Iterator
 from typing import Any, Final
 
-from dissector.groups.group_event import EPOCH_APIS
-from dissector.pipeline.partition_cells import objects
+from dissector.groups.group_messages import (
+    CLASSIC_APIS,
+    EPOCH_APIS,
+    EpochStep,
+    departures,
+    epoch_step,
+    generation_of,
+    is_given,
+    member_of,
+    new_epoch,
+)
 from dissector.protocol.schema.api_keys import ApiKey
 from dissector.protocol.schema.errors import error_name
 
@@ -19,11 +28,10 @@ COLUMNS: Final = (
     "group_id", "event", "member_id", "group_instance_id", "generation", "protocol_type", "protocol", "leader",
     "member_count", "session_timeout_ms", "rebalance_timeout_ms", "reason", "error",
 )  # fmt: skip
-APIS: Final = frozenset((ApiKey.JOIN_GROUP, ApiKey.SYNC_GROUP, ApiKey.LEAVE_GROUP, ApiKey.HEARTBEAT, *EPOCH_APIS))
+APIS: Final = CLASSIC_APIS - {ApiKey.OFFSET_COMMIT} | EPOCH_APIS.keys()
 """Keys of the APIs whose exchanges have rows."""
 JOIN, REJOIN, SYNC, LEAVE, ERROR, EPOCH = "join", "rejoin", "sync", "leave", "error", "epoch"
-_LEAVES: Final = (-1, -2)
-"""Epochs of a member that leaves; -2 if it is a static one that comes back (KIP-848)."""
+_STEPS: Final = {EpochStep.JOINS: JOIN, EpochStep.LEAVES: LEAVE, EpochStep.LEAVES_STATIC: LEAVE}
 
 
 def group_cells(api_key: int, request: Body | None, response: Body | None) -> Iterator[GroupCells]:
@@ -39,13 +47,12 @@ def group_cells(api_key: int, request: Body | None, response: Body | None) -> It
 
 def _classic(api_key: int, request: Body, response: Body) -> GroupCells:
     """The cells of a message of the classic protocol."""
-    known = request.get("member_id")
     events = {ApiKey.HEARTBEAT: ERROR, ApiKey.SYNC_GROUP: SYNC}
-    generation = response.get("generation_id", request.get("generation_id"))
+    generation = response.get("generation_id", generation_of(request))
     members = response.get("members")
     return (
-        request.get("group_id"), events.get(ApiKey(api_key), REJOIN if known else JOIN),
-        response.get("member_id") or known, request.get("group_instance_id"),
+        request.get("group_id"), events.get(ApiKey(api_key), REJOIN if request.get("member_id") else JOIN),
+        member_of(request, response), request.get("group_instance_id"),
         None if generation == -1 else generation, response.get("protocol_type") or request.get("protocol_type"),
         response.get("protocol_name") or request.get("protocol_name"), response.get("leader") or None,
         len(members) if members else None, *_timeouts(request), request.get("reason") or None, _error(response),
@@ -54,28 +61,23 @@ def _classic(api_key: int, request: Body, response: Body) -> GroupCells:
 
 def _leaving(request: Body, response: Body) -> Iterator[GroupCells]:
     """The cells of members that leave: one, or since version 3 many (KIP-345)."""
-    errors = {each.get("member_id"): _error(each) for each in objects(response, "members")}
-    for member in list(objects(request, "members")) or [request]:
-        of_member = member.get("member_id")
+    for member, error in departures(request, response):
         yield (
-            request.get("group_id"), LEAVE, of_member, member.get("group_instance_id"), *(None,) * 7,
-            member.get("reason") or None, _error(response) or errors.get(of_member),
+            request.get("group_id"), LEAVE, member.get("member_id"), member.get("group_instance_id"), *(None,) * 7,
+            member.get("reason") or None, error_name(error) if error else None,
         )  # fmt: skip
 
 
 def _next_generation(protocol_type: str, request: Body, response: Body) -> Iterator[GroupCells]:
     """The cells of a heartbeat of the protocol of KIP-848, if it changes something."""
-    before, after = request.get("member_epoch"), response.get("member_epoch")
-    error = _error(response)
-    event = (
-        JOIN if before == 0 else LEAVE if before in _LEAVES else ERROR if error
-        else EPOCH if before != after or response.get("assignment") else None
-    )  # fmt: skip
+    step, error = epoch_step(request, response), _error(response)
+    changes = EPOCH if step is EpochStep.MOVES or is_given(response) else None
+    event = _STEPS.get(step) or (ERROR if error else changes)
     if event is not None:
         yield (
-            request.get("group_id"), event, request.get("member_id") or response.get("member_id"),
-            request.get("instance_id"), None if error or event is LEAVE else after, protocol_type,
-            request.get("server_assignor"), None, None, *_timeouts(request), response.get("error_message"), error,
+            request.get("group_id"), event, member_of(request, response), request.get("instance_id"),
+            None if event is LEAVE else new_epoch(response), protocol_type, request.get("server_assignor"), None, None,
+            *_timeouts(request), response.get("error_message"), error,
         )  # fmt: skip
 
 

@@ -21,23 +21,28 @@ from dissector.analysis.timelines.timeline import (
 from dissector.core.text import counted
 from dissector.exchange.info_column import first_error
 from dissector.exchange.model import Exchange
+from dissector.groups.group_messages import (
+    EPOCH,
+    EPOCH_APIS,
+    TASKS,
+    EpochStep,
+    coordinators,
+    departures,
+    epoch_step,
+    generation_of,
+    leads,
+    member_of,
+    new_epoch,
+)
 from dissector.groups.history import GroupHistory
 from dissector.groups.report import why
 from dissector.groups.verdict import verdict
 from dissector.protocol.schema.errors import error_name
-from dissector.protocol.schema.field_enums import CoordinatorType, GroupMemberEpoch, ShareSessionEpoch
+from dissector.protocol.schema.field_enums import ShareSessionEpoch
+from dissector.protocol.schema.loader import api_name
 
 FIND_COORDINATOR: Final = "FindCoordinator"
-LEAVES: Final[dict[int, str]] = {
-    GroupMemberEpoch.LEAVE_GROUP: "leaves",
-    GroupMemberEpoch.LEAVE_GROUP_STATIC: "leaves for a while, its instance id stays",
-}
-"""Member epochs with a special meaning (KIP-848)."""
-_TASKS: Final = ("active_tasks", "standby_tasks", "warmup_tasks")
-_KINDS: Final = {
-    "ConsumerGroupHeartbeat": "consumer", "ShareGroupHeartbeat": "share", "ShareAcknowledge": "share",
-    "StreamsGroupHeartbeat": "streams",
-}  # fmt: skip
+_KINDS: Final = {api_name(key): kind for key, kind in EPOCH_APIS.items()} | {"ShareAcknowledge": "share"}
 
 
 class GroupTimelines:
@@ -98,17 +103,10 @@ class GroupTimelines:
         return self.timelines[group]
 
     def _find_coordinator(self, exchange: Exchange, request: Mapping[str, Any]) -> None:
-        """Versions since 4 look up more than one group."""
-        if request.get("key_type", CoordinatorType.GROUP) != CoordinatorType.GROUP:
-            return
-        response = body_of(exchange.response)
-        found = {each.get("key"): each for each in response.get("coordinators") or [] if isinstance(each, dict)}
-        for key in request.get("coordinator_keys") or [request.get("key")]:
-            is_one = isinstance(key, str) and key and key not in self.divided
-            timeline = self._timeline(key, None) if is_one else None
+        for key, found in coordinators(request, body_of(exchange.response)):
+            timeline = self._timeline(key, None) if key not in self.divided else None
             if timeline is not None:
-                node = found.get(key, response)
-                words = f"node {node['node_id']}" if node.get("node_id", -1) >= 0 else ""
+                words = f"node {found['node_id']}" if found.get("node_id", -1) >= 0 else ""
                 timeline.add(_event(exchange, timeline, FIND_COORDINATOR, "", words))
 
     def _phase(self, timeline: Timeline, number: object) -> Phase:
@@ -124,14 +122,12 @@ class GroupTimelines:
 
     def _join(self, exchange: Exchange, timeline: Timeline) -> None:
         request, response = body_of(exchange.request), body_of(exchange.response)
-        member = request.get("member_id") or response.get("member_id") or ""
         protocol, generation = response.get("protocol_name") or "", response.get("generation_id")
         self._advance(timeline, generation, f"generation {generation} · {protocol}".rstrip(" ·"))
-        leads = bool(response.get("members")) and response.get("leader") == response.get("member_id")
         words = [f"generation {generation}"] if isinstance(generation, int) and generation >= 0 else []
-        words += [f"leads {counted(len(response['members']), 'member')}"] if leads else []
+        words += [f"leads {counted(len(response['members']), 'member')}"] if leads(response) else []
         words += [str(request["reason"])] if request.get("reason") else []
-        timeline.add(_event(exchange, timeline, "JoinGroup", member, " · ".join(words)))
+        timeline.add(_event(exchange, timeline, "JoinGroup", member_of(request, response), " · ".join(words)))
 
     def _sync(self, exchange: Exchange, timeline: Timeline) -> None:
         request = body_of(exchange.request)
@@ -154,26 +150,24 @@ class GroupTimelines:
         request = body_of(exchange.request)
         words = format_partitions(request.get("topics"), names_in(exchange))
         event = _event(exchange, timeline, "OffsetCommit", request.get("member_id"), words)
-        generation = request.get("generation_id_or_member_epoch", request.get("generation_id"))
-        timeline.add(event, self._phase(timeline, generation))
+        timeline.add(event, self._phase(timeline, generation_of(request)))
 
     def _leave(self, exchange: Exchange, timeline: Timeline) -> None:
-        """Versions since 3 have a list of members, each with an error."""
         request, response = body_of(exchange.request), body_of(exchange.response)
-        has_errors = bool(response.get("members"))
-        for at, each in enumerate(request.get("members") or [request]):
+        for each, error in departures(request, response):
             words = [f"instance {each['group_instance_id']}"] if each.get("group_instance_id") else []
             words += [str(each["reason"])] if each.get("reason") else []
             event = _event(exchange, timeline, "LeaveGroup", each.get("member_id"), " · ".join(words))
-            timeline.add(event._replace(error=_error_of(response, at)) if has_errors else event)
+            has_errors = bool(response.get("members"))
+            timeline.add(event._replace(error=error_name(error) if error else "") if has_errors else event)
 
     def _epoch_heartbeat(self, exchange: Exchange, timeline: Timeline) -> None:
         request, response = body_of(exchange.request), body_of(exchange.response)
-        was, now = request.get("member_epoch"), response.get("member_epoch")
-        self._advance(timeline, now, f"epoch {now}")
-        changes = list(_epoch_changes(was, now, request, response, names_in(exchange)))
+        epoch = new_epoch(response)
+        self._advance(timeline, epoch, f"epoch {epoch}")
+        changes = list(_epoch_changes(request, response, names_in(exchange)))
         if changes or first_error(exchange) or exchange.response is None:
-            member = request.get("member_id") or response.get("member_id")
+            member = member_of(request, response)
             timeline.add(_event(exchange, timeline, "Heartbeat", member, " · ".join(changes)))
         else:
             timeline.beat()
@@ -186,22 +180,19 @@ class GroupTimelines:
         timeline.add(_event(exchange, timeline, "ShareAcknowledge", request.get("member_id"), text))
 
 
-def _epoch_changes(
-    was: object, now: object, request: Mapping[str, Any], response: Mapping[str, Any], names: Mapping[str, str]
-) -> Iterator[str]:
+def _epoch_changes(request: Mapping[str, Any], response: Mapping[str, Any], names: Mapping[str, str]) -> Iterator[str]:
     """Yield what a heartbeat with an epoch changes."""
-    if was == 0:
-        yield "joins"
-    elif isinstance(was, int) and was in LEAVES:
-        yield LEAVES[was]
-    elif isinstance(now, int) and now != was and "member_epoch" in response:
-        yield f"epoch {was} → {now}"
-    if was != 0 and isinstance(request.get("topic_partitions"), list) and was not in LEAVES:
+    step = epoch_step(request, response)
+    if step is EpochStep.MOVES:
+        yield f"epoch {request.get(EPOCH)} → {new_epoch(response)}"
+    elif step is not EpochStep.STAYS:
+        yield step.value
+    if step in (EpochStep.MOVES, EpochStep.STAYS) and isinstance(request.get("topic_partitions"), list):
         yield f"owns {format_partitions(request['topic_partitions'], names) or 'nothing'}"
     assignment = response.get("assignment")
     if isinstance(assignment, dict):
         yield f"is given {format_partitions(assignment.get('topic_partitions'), names) or 'nothing'}"
-    for tasks in _TASKS:
+    for tasks in TASKS:
         if response.get(tasks):
             yield f"is given {tasks.replace('_', ' ')} " + format_partitions(
                 [
@@ -212,13 +203,6 @@ def _epoch_changes(
             )
     for status in response.get("status") or []:
         yield str(status.get("status_detail"))
-
-
-def _error_of(response: Mapping[str, Any], at: int) -> str:
-    """Return the error of one of the members that leave together."""
-    members = response["members"]
-    code = members[at].get("error_code") if at < len(members) else 0
-    return error_name(code) if code else ""
 
 
 def _member_name(exchange: Exchange, timeline: Timeline, member: object) -> str:

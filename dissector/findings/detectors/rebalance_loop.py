@@ -16,7 +16,8 @@ from dissector.findings.framework.examined_rows import ExaminedRows
 from dissector.findings.framework.extractor import Extractor, ObservationSink, Scope
 from dissector.findings.framework.open_findings import FindingSink, OpenFinding
 from dissector.groups.coordinators import MAX_COORDINATORS, Coordinators
-from dissector.groups.group_event import EPOCH_APIS, GroupEvent, GroupFields, group_fields, is_steady
+from dissector.groups.group_event import GroupEvent, GroupFields, group_fields, is_steady
+from dissector.groups.group_messages import CLASSIC_APIS, EPOCH_APIS
 from dissector.protocol.message import Values
 from dissector.protocol.schema.api_keys import ApiKey
 
@@ -35,9 +36,7 @@ _SAY_WHEN_CLEAN_KEYS: Final = np.array(sorted(_SAY_WHEN_CLEAN))
 class GroupExtractor(Extractor):
     """Observes what members and coordinators say, by group."""
 
-    apis: ClassVar = frozenset((
-        ApiKey.OFFSET_COMMIT, ApiKey.JOIN_GROUP, ApiKey.HEARTBEAT, ApiKey.SYNC_GROUP, ApiKey.LEAVE_GROUP, *EPOCH_APIS,
-    ))  # fmt: skip
+    apis: ClassVar = CLASSIC_APIS | EPOCH_APIS.keys()
 
     def __init__(self, context: FindingContext, sink: ObservationSink) -> None:
         super().__init__(context, sink)
