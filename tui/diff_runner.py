@@ -8,11 +8,7 @@ from dissector.analysis.diff import DiffResult, DiffSide, ManualMatches, diff
 from dissector.capture_session import Progress
 from dissector.core.arrays import Int64
 from dissector.core.text import clean
-from tui.threads import SECONDS_BETWEEN, SWITCH_SECONDS, Pace, load
-
-
-class Stopped(Exception):  # noqa: N818  # nothing is wrong
-    """The comparison is not wanted any more."""
+from tui.threads import SECONDS_BETWEEN, SWITCH_SECONDS, Pace, Stopped, load
 
 
 @dataclass(frozen=True, slots=True)

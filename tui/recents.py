@@ -10,6 +10,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
+from dissector.core.files import is_file
 from dissector.core.text import clean
 from tui.folders import state_folder, write_whole
 
@@ -51,7 +52,7 @@ def remember_capture(paths: Sequence[str]) -> None:
 
 
 def _all_there(paths: Sequence[str]) -> bool:
-    return all(os.path.isfile(path) for path in paths)  # noqa: PTH113  # no error for odd names
+    return all(is_file(path) for path in paths)
 
 
 def _read() -> dict[str, list[str]]:

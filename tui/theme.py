@@ -8,7 +8,7 @@ WCAG 2), in each of our themes. The style sheets use no others.
 """
 
 from collections.abc import Mapping
-from typing import Final
+from typing import Any, Final
 
 from rich.style import Style
 from textual.color import Color
@@ -63,10 +63,10 @@ _OF_TEXTUAL: Final = (
 
 
 def _theme(name: str, colors: Mapping[str, str], *, dark: bool) -> Theme:
-    arguments = {key: colors[key] for key in _OF_TEXTUAL}
+    arguments: dict[str, Any] = {key: colors[key] for key in _OF_TEXTUAL}
     variables = {key: color for key, color in colors.items() if key not in arguments}
     variables |= _quiet(colors)
-    return Theme(name=name, dark=dark, variables=variables, **arguments)  # type: ignore[arg-type]  # all are colors
+    return Theme(name=name, dark=dark, variables=variables, **arguments)
 
 
 def _quiet(colors: Mapping[str, str]) -> dict[str, str]:

@@ -36,6 +36,10 @@ def call_on_ui(
     screen.app.call_from_thread(call)
 
 
+class Stopped(Exception):  # noqa: N818  # nothing is wrong
+    """What a thread makes is not wanted any more: its screen was closed, or its worker cancelled."""
+
+
 class Pace:
     """When a thread reports its progress: at once, and then not before so many seconds have passed."""
 

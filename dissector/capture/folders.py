@@ -22,11 +22,6 @@ _MAGICS: Final = frozenset((*MAGICS, SECTION.to_bytes(4, "big")))
 _UNREADABLE: Final = (OSError, FileDecompressionError)
 
 
-def is_directory(word: str) -> bool:
-    """Return whether a word names a directory; False if that can't be checked, as opening it shows why."""
-    return os.path.isdir(word)  # noqa: PTH112  # Path.is_dir raises for long names and missing permission
-
-
 def captures_in(folder: str) -> list[str]:
     """Return the paths of the captures in a folder, without those in folders inside it. Raises `CaptureError` if there
     are none, or the folder can't be read."""

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple, Self
 
 import numpy as np
 
-from dissector.capture.folders import captures_in, is_directory
+from dissector.capture.folders import captures_in
 from dissector.capture.process_notes import Processes
 from dissector.capture_session.checkpoint import load
 from dissector.capture_session.connection_index import ConnectionIndex
@@ -22,6 +22,7 @@ from dissector.capture_session.row_space import RowSpace
 from dissector.capture_session.stage_pipeline import Progress, Source, StagePipeline, source_names
 from dissector.capture_session.tally import OTHER_CONNECTIONS
 from dissector.core.arrays import Int64
+from dissector.core.files import is_directory
 from dissector.core.finding import Finding, Severity
 from dissector.core.limits import DEFAULT, Limits
 from dissector.detection.decode_as import DecodeAs, of_ports

@@ -13,12 +13,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from dissector.capture import CaptureError
-from dissector.capture.folders import is_directory
 from dissector.cli.cut_connections import forget_spare, print_cut_connections
 from dissector.cli.errors import BAD_INPUT, NEGATIVE, UsageError, print_error
 from dissector.cli.options import Cluster
 from dissector.cli.spark import progress_bar, require_spark, spark_session
 from dissector.cli.tables import require_tables
+from dissector.core.files import is_directory
 from dissector.core.text import clean, counted, os_reason
 
 if TYPE_CHECKING:

@@ -15,9 +15,10 @@ ALIKE: Final = 0.75
 """How alike, from 0 to 1, two names of files are for the one to be meant by the other."""
 MOST_NAMES: Final = 10_000
 """Names of a folder that are compared."""
-_OPERATORS: Final = frozenset(
-    "== != < <= > >= && || ! ( ) and or not in contains matches exists like = is".split()  # noqa: SIM905  # readable
-)
+_OPERATORS: Final = frozenset((
+    "==", "!=", "<", "<=", ">", ">=", "&&", "||", "!", "(", ")", "and", "or", "not", "in", "contains", "matches",
+    "exists", "like", "=", "is",
+))  # fmt: skip
 _COMPARISON: Final = re.compile(r"[=<>]=?|!=|&&|\|\|| (?:contains|matches|in) ")
 _BROKER: Final = re.compile(r"(?:\[[0-9a-fA-F:.]+\]|[A-Za-z0-9][A-Za-z0-9.-]*):\d{1,5}")
 _SAMPLES: Final = "samples"

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Final
 
 from dissector.capture import CaptureError
 from dissector.capture.errors import url_advice
-from dissector.capture.folders import is_directory
 from dissector.cli.errors import NEGATIVE, UsageError, print_error
 from dissector.cli.options import NO_OPTIONS, CaptureOptions, no_match_message
 from dissector.cli.render.printing import RowRenderer
+from dissector.core.files import is_directory
 from dissector.core.text import clean, counted
 
 if TYPE_CHECKING:

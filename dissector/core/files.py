@@ -67,6 +67,16 @@ def package_file(*path: str) -> "Traversable":
     return files("dissector").joinpath(*path)
 
 
+def is_directory(path: str) -> bool:
+    """Return whether a path is that of a directory; False if that can't be checked, as opening it shows why."""
+    return os.path.isdir(path)  # noqa: PTH112  # Path.is_dir raises for long names and missing permission
+
+
+def is_file(path: str) -> bool:
+    """Return whether a path is that of a file; False if that can't be checked."""
+    return os.path.isfile(path)  # noqa: PTH113  # as in `is_directory`
+
+
 def keep_open(path: str) -> None:
     """Open a file for `open_kept`, if it can be opened."""
     try:

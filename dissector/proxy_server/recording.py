@@ -152,10 +152,10 @@ class RecordedConnection:
 
 def _of_one_family(client: End, server: End) -> tuple[End, End]:
     """Write an IPv4 address as one of IPv6 where the other end has one of IPv6 (RFC 4291, 2.5.5.2)."""
-    versions = [ip_address(end.host).version for end in (client, server)]
-    if versions[0] == versions[1]:
+    if ip_address(client.host).version == ip_address(server.host).version:
         return client, server
-    return tuple(  # type: ignore[return-value]  # of two
-        end if version == 6 else End(f"::ffff:{end.host}", end.port)
-        for end, version in zip((client, server), versions, strict=True)
-    )
+    return _as_ipv6(client), _as_ipv6(server)
+
+
+def _as_ipv6(end: End) -> End:
+    return end if ip_address(end.host).version == 6 else End(f"::ffff:{end.host}", end.port)

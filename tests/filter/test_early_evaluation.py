@@ -22,10 +22,10 @@ LEAVES = (
 
 
 def filters() -> st.SearchStrategy[str]:
-    joined = lambda inner: st.one_of(  # noqa: E731  # as hypothesis has it
-        inner.map(lambda one: f"!({one})"),
-        st.tuples(inner, st.sampled_from(["&&", "||"]), inner).map(lambda parts: f"({' '.join(parts)})"),
-    )
+    def joined(inner: st.SearchStrategy[str]) -> st.SearchStrategy[str]:
+        pairs = st.tuples(inner, st.sampled_from(["&&", "||"]), inner)
+        return inner.map(lambda one: f"!({one})") | pairs.map(lambda parts: f"({' '.join(parts)})")
+
     return st.recursive(st.sampled_from(LEAVES), joined, max_leaves=5)
 
 

@@ -2,6 +2,7 @@
 
 import random
 from collections.abc import Iterator
+from typing import cast
 
 import pytest
 from hypothesis import given
@@ -227,7 +228,8 @@ def test_versions_that_cannot_be_rewritten_are_not_offered(version: int) -> None
         version,
         passed(ApiKey.API_VERSIONS, version, frame, OwnAddresses(), random.Random(1)),
     )
-    assert {each["api_key"]: each["max_version"] for each in read["api_keys"]} == {  # type: ignore[attr-defined]  # of a list
+    ranges = cast(list[dict[str, int]], read["api_keys"])
+    assert {each["api_key"]: each["max_version"] for each in ranges} == {
         **known, ApiKey.JOIN_GROUP: 99, 1234: 99,
     }  # fmt: skip
 

@@ -16,7 +16,8 @@ from tests.conftest import PCAPS
 from tests.terminal import terminal
 from tui.diff_labels import cause_cells, cause_head, fit, line_cells, line_head, pair_cells, pair_head
 from tui.diff_model import SIDES, DiffModel, row_of
-from tui.diff_runner import Stopped, compare
+from tui.diff_runner import compare
+from tui.threads import Stopped
 
 NAMES = ["java-1", "java-2", "librdkafka-1", "kafka-python-1", "aiokafka-1"]
 COMMAND = [sys.executable, "-m", "dissector.cli.main", "diff"]

@@ -2,7 +2,6 @@
 reads in a thread who sent what.
 """
 
-import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
@@ -13,10 +12,11 @@ from textual.worker import get_current_worker
 from dissector.analysis.diff import DiffSide
 from dissector.analysis.diff.peers import Peer, PeerIndex, PeerSide
 from dissector.capture_session import Capture
+from dissector.core.files import is_file
 from dissector.core.text import clean, counted, shortened
 from tui.recents import recent_captures
 from tui.screens.offer_dialog import DialogOffer, OfferDialog
-from tui.threads import call_on_ui
+from tui.threads import Stopped, call_on_ui
 
 CAPTURES: Final = ("*.pcap*", "*.cap*")
 MOST_OFFERED: Final = 100
@@ -39,7 +39,7 @@ class CompareDialog(OfferDialog):
         path = str(Path(typed).expanduser())
         if not typed:
             self.dismiss(None)
-        elif self.offers and not os.path.isfile(path):  # noqa: PTH113  # no error for odd names
+        elif self.offers and not is_file(path):
             super().submit(typed)
         else:
             self.dismiss(path)
@@ -60,10 +60,6 @@ def offered(path: str) -> list[str]:
     lately = [path for paths in recent_captures() for path in paths]
     found = dict.fromkeys((*beside[:MOST_OFFERED], *lately))
     return [each for each in found if Path(each) != one]
-
-
-class _Left(Exception):  # noqa: N818  # nothing is wrong
-    """The dialog was closed."""
 
 
 class PeersDialog(OfferDialog):
@@ -114,7 +110,7 @@ class PeersDialog(OfferDialog):
         def watch(row: int) -> None:
             nonlocal reported
             if worker.is_cancelled:
-                raise _Left
+                raise Stopped
             share = 100 * row // max(1, stop)
             if share >= reported + 5:
                 reported = share
@@ -127,7 +123,7 @@ class PeersDialog(OfferDialog):
                 call_on_ui(self, self._end, NOBODY)
                 return
             found = [(client, *index.clients_like(client)), (connection, *index.connections_like(connection))]
-        except _Left:
+        except Stopped:
             return
         call_on_ui(self, self._show, found)
 

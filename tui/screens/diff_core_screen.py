@@ -21,12 +21,12 @@ from dissector.capture import CaptureError
 from dissector.core.text import clean
 from tui.diff_labels import NAMES, cause_text, diff_title, exact_result, line_text
 from tui.diff_model import SIDES, DiffModel, row_of
-from tui.diff_runner import Stopped, compare
+from tui.diff_runner import compare
 from tui.exchange_model import ExchangeModel
 from tui.feature import FeatureScreen
 from tui.labels import byte_readings, inspector_text
 from tui.messages import CaptureFailed
-from tui.threads import call_on_ui
+from tui.threads import Stopped, call_on_ui
 from tui.widgets.bytes_pane import BytesPane
 from tui.widgets.cell_list import CellList
 from tui.widgets.diff_lists import CauseList, DifferenceList, PairList

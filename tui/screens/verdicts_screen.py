@@ -13,20 +13,16 @@ from textual.worker import get_current_worker
 
 from tui.location_history import Location
 from tui.screens.dialog import ResultScreen
-from tui.threads import call_on_ui
+from tui.threads import Stopped, call_on_ui
 from tui.widgets.key_footer import KeyFooter
 from tui.widgets.line_list import LineList, StyledLine
 
 Watch = Callable[[int], None]
-"""Called with the number of each exchange; raises `Left` if the screen is closed."""
+"""Called with the number of each exchange; raises `Stopped` if the screen is closed."""
 Lines = Callable[[bool], Sequence[StyledLine]]
 """The lines: one for what is said several times, or, if true, each of them."""
 Judge = Callable[[Watch], tuple[str, Lines]]
 """Reads the capture, in a thread; returns the result in a few words, and the lines."""
-
-
-class Left(Exception):  # noqa: N818  # nothing is wrong
-    """The screen was closed."""
 
 
 class VerdictsScreen(ResultScreen[Location | None]):
@@ -68,7 +64,7 @@ class VerdictsScreen(ResultScreen[Location | None]):
         def watch(number: int) -> None:
             nonlocal reported
             if worker.is_cancelled:
-                raise Left
+                raise Stopped
             share = 100 * number // max(1, self._exchanges)
             if share >= reported + 10:
                 reported = share
@@ -76,7 +72,7 @@ class VerdictsScreen(ResultScreen[Location | None]):
 
         try:
             state, lines = self._judge(watch)
-        except Left:
+        except Stopped:
             return
         call_on_ui(self, self._show, state, lines)
 

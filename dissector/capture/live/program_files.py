@@ -19,6 +19,7 @@ from typing import Final
 
 from dissector.capture.errors import CaptureError
 from dissector.capture.live.privileges import User
+from dissector.core.files import is_directory
 
 _PACKAGES: Final = Path(__file__).parents[3]
 """The folder of this package: the import path may have it under another name."""
@@ -29,7 +30,7 @@ class ProgramFiles:
     """The folders that modules come from, opened while this process may open them."""
 
     def __init__(self) -> None:
-        given = [each for each in (*sys.path, str(_PACKAGES)) if os.path.isdir(each)]  # noqa: PTH112  # False if denied
+        given = [each for each in (*sys.path, str(_PACKAGES)) if is_directory(each)]
         folders = {*given, *map(os.path.realpath, given)}
         self._open = {folder: os.open(folder, os.O_PATH | os.O_DIRECTORY) for folder in folders}
 

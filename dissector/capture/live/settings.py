@@ -99,7 +99,9 @@ class RecordingSettings(Protocol):
 def next_path(path: str) -> str:
     """Return the file for the recording after the one in `path`: ``orders-2.pcapng`` after ``orders.pcapng``."""
     this = Path(path)
-    stem, number = _NUMBERED.fullmatch(this.stem).groups()  # type: ignore[union-attr]  # it matches every name
+    found = _NUMBERED.fullmatch(this.stem)
+    assert found is not None, "it matches every name"
+    stem, number = found.groups()
     names = (this.with_name(f"{stem}-{each}{this.suffix}") for each in count(int(number or 1) + 1))
     return str(next(name for name in names if not os.path.lexists(name)))
 

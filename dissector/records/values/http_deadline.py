@@ -109,9 +109,10 @@ class _Connections(urllib.request.AbstractHTTPHandler):
         return self.do_open(partial(self._made, HTTPSConnection), request)
 
     def _made(self, kind: type[HTTPConnection], host: str, **settings: Any) -> HTTPConnection:
-        made: Any = kind(host, **settings)
-        made._create_connection = partial(self._watched, made._create_connection)
-        return made  # type: ignore[no-any-return]  # Any, as the standard library gives that attribute no type
+        made = kind(host, **settings)
+        attributes = vars(made)  # the standard library gives this one no type
+        attributes["_create_connection"] = partial(self._watched, attributes["_create_connection"])
+        return made
 
 
 class _Redirects(urllib.request.HTTPRedirectHandler):

@@ -1,5 +1,6 @@
 """Rules as text: what they mean, that they are written as they are read, and what is said of those that are none."""
 
+from fractions import Fraction
 from pathlib import Path
 
 import pytest
@@ -28,7 +29,15 @@ from tests.cases import cases
 
 COUNTS = st.integers(1, MOST_COUNT)
 TIMES = st.integers(1, LONGEST_NS)
-SHARES = st.integers(1, 10**9).map(lambda n: read_rule(f"drop, probability {n / 10**9:.9f}").triggers[0].share)  # type: ignore[attr-defined]  # of Probability
+
+
+def _share(billionths: int) -> Fraction:
+    [trigger] = read_rule(f"drop, probability {billionths / 10**9:.9f}").triggers
+    assert isinstance(trigger, Probability)
+    return trigger.share
+
+
+SHARES = st.integers(1, 10**9).map(_share)
 ACTION = st.one_of(
     TIMES.map(DelayFault),
     TIMES.map(ThrottleFault),
