@@ -51,10 +51,10 @@ ALL_LOOKS: Final = ("main", "diff")
 """The pictures that `make test` draws in every look: together they have nearly all colors."""
 
 DIFFERENT: Final = (
-    *ALL_LOOKS, "field", "tls-record", "help", "completion", "columns", "export-as", "findings", "io-graph", "overview",
+    *ALL_LOOKS, "field", "tls-record", "help", "completion", "columns", "export", "findings", "io-graph", "overview",
     "record", "timelines", "check", "matrix",
 )  # fmt: skip
-"""The pictures that `make test` draws: each of them has something that no other has. What the others show is in tests
+"""The pictures that `make test` and `make long` draw: each of them has something that no other has. What the others show is in tests
 of their features as well."""
 
 
@@ -93,9 +93,7 @@ PICTURES: Final = (
     Picture("pointed", ("java",), "4 G right right right", follows=False),
     Picture("marks", ("java",), "j m j j m"),
     Picture("ask", ("java",), "ctrl+f o r d e r s"),
-    Picture("export", ("java",), "j m j m x"),
-    Picture("export-as", ("java",), "j m j m x enter"),
-    Picture("export-to", ("java",), "j m j m x enter enter down enter"),
+    Picture("export", ("java",), "j m j m x j j l"),
     Picture("search", ("java",), "ctrl+f o r d e r s enter", follows=False),
     Picture("follow", ("java",), "1 8 G J", follows=False),
     Picture("copy", ("java",), "enter y"),

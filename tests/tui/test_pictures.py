@@ -25,8 +25,10 @@ pytestmark = pytest.mark.slow
 def runs() -> Iterator[object]:
     for picture in PICTURES:
         for looks in picture.runs:
-            is_left_out = picture.name not in DIFFERENT or (picture.name not in ALL_LOOKS and looks[-1] in LOOKS[1:])
-            marks = (pytest.mark.exhaustive,) if is_left_out else ()
+            is_first = looks == picture.runs[0]
+            is_left_out = picture.name not in DIFFERENT or (picture.name not in ALL_LOOKS and not is_first)
+            is_long = len(looks) > 1 and picture.name not in ALL_LOOKS
+            marks = pytest.mark.exhaustive if is_left_out else pytest.mark.long if is_long else ()
             name = "-".join(f"{width}x{height}-{theme}" for (width, height), theme in looks)
             yield pytest.param(picture, looks, marks=marks, id=f"{picture.name}-{name}")
 
