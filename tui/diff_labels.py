@@ -14,7 +14,7 @@ from dissector.analysis.diff.formatting import name_sides
 from dissector.analysis.diff.report import entry_block, entry_explanation, entry_name, entry_reason
 from dissector.core.text import clean, counted
 from tui.diff_model import SIDES, DiffModel, FieldLine, row_of
-from tui.labels import value_words
+from tui.labels import value_words, with_state
 
 Cell = tuple[str, str]
 SIGNS: Final = {
@@ -284,7 +284,7 @@ def diff_title(
     for side, name in enumerate(NAMES):
         title.append("  ⇄  " if side else "").append(name, "bold reverse").append(f" {names[side]}", "bold")
         title.append(client_names[side], "dim")
-    return title.append(" " * max(1, width - title.cell_len - cell_len(state))).append(state, "bold")
+    return with_state(title, state, width, "bold")
 
 
 def _result(comparison: DiffResult | None, matched: int, *, short: bool) -> str:

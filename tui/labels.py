@@ -4,6 +4,7 @@ import re
 import struct
 from typing import Final
 
+from rich.cells import cell_len
 from rich.style import Style
 from rich.text import Text
 
@@ -30,6 +31,11 @@ _NUMBERS = (("i8", ">b", 1), ("i16", ">h", 2), ("i32", ">i", 4), ("i64", ">q", 8
 _LONGEST_VARINT = 5
 _ELEMENTS: Final = re.compile(r"\[\d+\]")
 MARKS = {"error": "‼", "warning": "!", "note": "·"}
+
+
+def with_state(title: Text, state: str, width: int, style: str = "dim") -> Text:
+    """Return a title of `width` cells with a state at its right, added to the title."""
+    return title.append(" " * max(1, width - title.cell_len - cell_len(state))).append(state, style)
 
 
 def progress_words(progress: Progress, *, done: bool) -> str:

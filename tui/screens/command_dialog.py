@@ -117,12 +117,9 @@ class CommandDialog(Dialog[str | None]):
         self._take(self._list.highlighted)
 
     def _take(self, number: int | None) -> None:
-        if number is None or number >= len(self._offers):
-            return
-        offer, text = self._offers[number], self._input.value
-        self._chosen = False
-        self._input.value = text[: offer.start] + offer.text + text[offer.end :]
-        self._input.cursor_position = offer.start + len(offer.text)
+        if number is not None and number < len(self._offers):
+            self._chosen = False
+            self._offers[number].put_into(self._input)
 
     def on_option_list_option_selected(self, event: OptionList.OptionSelected) -> None:
         event.stop()

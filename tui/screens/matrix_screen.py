@@ -16,6 +16,7 @@ from dissector.analysis.diff.behavior import VERSION, VERSION_FIELD, BehaviorPla
 from dissector.capture import CaptureError
 from dissector.core.text import clean
 from dissector.filter import parse
+from tui.labels import with_state
 from tui.location_history import Location
 from tui.messages import CaptureFailed, OpenDetail
 from tui.result_lines import with_indices
@@ -69,9 +70,8 @@ class MatrixScreen(Screen[None]):
         self._read()
 
     def _draw_title(self, state: str) -> None:
-        words = f"Behavior of {len(self.sides)} sides"
-        room = self.app.size.width - 2 - len(words) - len(state)
-        self.query_one("#title", Static).update(Text(words, "bold").append(" " * max(1, room) + state, "dim"))
+        title = Text().append(f"Behavior of {len(self.sides)} sides", "bold")
+        self.query_one("#title", Static).update(with_state(title, state, self.app.size.width - 2))
 
     @work(thread=True, exclusive=True, group="matrix")
     def _read(self) -> None:

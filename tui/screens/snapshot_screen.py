@@ -11,6 +11,7 @@ from textual.screen import ScreenResultType
 from textual.widgets import Static
 
 from dissector.capture_session import Capture
+from tui.labels import with_state
 from tui.screens.dialog import ResultScreen
 
 SECONDS_BETWEEN: Final = 1.0
@@ -73,8 +74,7 @@ class SnapshotScreen(ResultScreen[ScreenResultType]):
 
     def draw_title(self) -> None:
         title = self.heading().append(self._snapshot_words())
-        room = self.app.size.width - 2 - title.cell_len - len(self._state)
-        self.query_one("#title", Static).update(title.append(" " * max(1, room)).append(self._state, "dim"))
+        self.query_one("#title", Static).update(with_state(title, self._state, self.app.size.width - 2))
 
     def _snapshot_words(self) -> str:
         if not self._goes_on:

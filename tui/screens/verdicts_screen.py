@@ -11,6 +11,7 @@ from textual.binding import Binding, BindingType
 from textual.widgets import Static
 from textual.worker import get_current_worker
 
+from tui.labels import with_state
 from tui.location_history import Location
 from tui.screens.dialog import ResultScreen
 from tui.threads import Stopped, call_on_ui
@@ -53,8 +54,8 @@ class VerdictsScreen(ResultScreen[Location | None]):
         self._read()
 
     def _draw_title(self, state: str) -> None:
-        room = self.app.size.width - 2 - len(self._title) - len(state)
-        self.query_one("#title", Static).update(Text(self._title, "bold").append(" " * max(1, room) + state, "dim"))
+        title = Text().append(self._title, "bold")
+        self.query_one("#title", Static).update(with_state(title, state, self.app.size.width - 2))
 
     @work(thread=True, exclusive=True, group="judge")
     def _read(self) -> None:

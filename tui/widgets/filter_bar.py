@@ -33,6 +33,11 @@ class Offer(NamedTuple):
     text: str
     words: str
 
+    def put_into(self, line: Input) -> None:
+        """Complete the text of a line, and go on behind it."""
+        line.value = line.value[: self.start] + self.text + line.value[self.end :]
+        line.cursor_position = self.start + len(self.text)
+
 
 class FilterInput(Input):
     """The input. Up, down and tab choose a completion."""
@@ -232,11 +237,8 @@ class FilterBar(Vertical):
 
     def _take(self, number: int | None) -> None:
         """Put a completion into the text."""
-        if number is None or number >= len(self._offers):
-            return
-        offer, text = self._offers[number], self.text
-        self._input.value = text[: offer.start] + offer.text + text[offer.end :]
-        self._input.cursor_position = offer.start + len(offer.text)
+        if number is not None and number < len(self._offers):
+            self._offers[number].put_into(self._input)
 
     def on_option_list_option_selected(self, event: OptionList.OptionSelected) -> None:
         event.stop()
