@@ -133,13 +133,9 @@ class RecordList:
         self._capture.connections.learn()
         if self._filter is not None:
             rows = self._capture.matching(self._filter, rows)
-        for some in _cut(self._carrying(rows), self._sizes):
+        for some in _cut(self._carrying(rows), self._capture.index.sizes):
             is_plain = self._filter is None or not self._filter.is_per_record
             yield from self.contents(some) if is_plain else self._matching(some)
-
-    def _sizes(self, rows: Int64) -> Int64:
-        sizes: Int64 = self._capture.index.sizes(int(rows[0]), int(rows[-1]) + 1)[rows - rows[0]]
-        return sizes
 
     def _parts(self, start: int, stop: int | None) -> Iterator[tuple[int, Int64, Bool]]:
         """Yield some rows that may have records, which of them match with all of these, and the row behind them."""
@@ -147,7 +143,7 @@ class RecordList:
         for upto, rows, sure in self._selected(start, end):
             carrying = np.isin(rows, self._carrying(rows), assume_unique=True)
             rows, sure, at = rows[carrying], sure[carrying], 0
-            for some in _cut(rows, self._sizes):
+            for some in _cut(rows, self._capture.index.sizes):
                 yield int(some[-1]) + 1, some, sure[at : at + len(some)]
                 at += len(some)
             yield upto, rows[:0], sure[:0]
@@ -250,7 +246,7 @@ class RecordList:
             for row, record in self._of_columns(carried, rows):
                 by_row.setdefault(row, []).append(record)
         if by_row:
-            RUN.take_read(int(self._sizes(rows).sum()), sum(map(len, by_row.values())), AS_OBJECT)
+            RUN.take_read(int(self._capture.index.sizes(rows).sum()), sum(map(len, by_row.values())), AS_OBJECT)
         return by_row, reading
 
     def _in_order(

@@ -103,8 +103,9 @@ class ExchangeIndex:
         """The client id of that number in `IndexColumns`."""
         return self._indexer.client_ids.texts[number]
 
-    def sizes(self, start: int, stop: int) -> Int64:
-        """Bytes of each row from `start` to before `stop`, `(n,)`: of its two frames, or of its entry."""
+    def sizes(self, rows: Int64) -> Int64:
+        """Bytes of each of some rows, ascending: of its two frames, or of its entry."""
         entries = self._rows.entries
-        frames = self._decoder.costs(np.arange(max(0, start - entries), max(0, stop - entries)))
-        return np.concatenate((self._files.sizes()[start:stop], frames))
+        of_files = int(np.searchsorted(rows, entries))
+        frames = self._decoder.costs(rows[of_files:] - entries)
+        return np.concatenate((self._files.sizes()[rows[:of_files]], frames))

@@ -259,13 +259,9 @@ class MessageColumns:
         found = {name: OfBodies.none(len(self.rows)) for name in names}
         for name, of_bodies in self._unmasked.messages.numbers(self.rows[chosen], names, is_request=is_request).items():
             found[name].values[chosen], found[name].is_there[chosen] = of_bodies
-        careful = chosen[~(self.is_request_plain if is_request else self.is_plain)[chosen]]
-        for at, exchange in zip(careful.tolist(), self.decoded(careful), strict=True):
-            event = MessageEvent.of(exchange, is_request=is_request)
-            for name, of_bodies in found.items():
-                value = event.body.get(name) if event.is_read else None
-                of_bodies.is_there[at] = isinstance(value, int)
-                of_bodies.values[at] = value if isinstance(value, int) else 0
+        for at, name, value in self._decoded_fields(chosen, names, is_request=is_request):
+            found[name].is_there[at] = isinstance(value, int)
+            found[name].values[at] = value if isinstance(value, int) else 0
         places = self.exchange
         return {name: OfBodies(each.values[places], each.is_there[places]) for name, each in found.items()}
 
@@ -280,13 +276,19 @@ class MessageColumns:
         read = self._unmasked.messages.lone_texts(self.rows[chosen], names, self._texts, is_request=is_request)
         for name, numbers in read.items():
             found[name][chosen] = numbers
+        for at, name, value in self._decoded_fields(chosen, names, is_request=is_request):
+            found[name][at] = self._texts.of(value) if isinstance(value, str) else NO_TEXT
+        return {name: each[self.exchange] for name, each in found.items()}
+
+    def _decoded_fields(
+        self, chosen: Int64, names: Sequence[str], *, is_request: bool
+    ) -> Iterator[tuple[int, str, object]]:
+        """Yield the fields of bodies that columns can't read, by exchange and name."""
         careful = chosen[~(self.is_request_plain if is_request else self.is_plain)[chosen]]
         for at, exchange in zip(careful.tolist(), self.decoded(careful), strict=True):
             event = MessageEvent.of(exchange, is_request=is_request)
-            for name, numbers in found.items():
-                value = event.body.get(name) if event.is_read else None
-                numbers[at] = self._texts.of(value) if isinstance(value, str) else NO_TEXT
-        return {name: each[self.exchange] for name, each in found.items()}
+            for name in names:
+                yield at, name, event.body.get(name) if event.is_read else None
 
     def elements(self, apis: Iterable[str], names: ElementNames, *, side: str) -> OfElements:
         """Elements of a list in the bodies of one side, by exchange, with the numbers of `texts`. What columns can't
