@@ -14,7 +14,10 @@ from tools.mutants.running import MutantRuns
 
 ROOT: Final = Path(__file__).parents[2]
 EQUIVALENT: Final = Path(__file__).parent / "equivalent.toml"
-MASKING: Final = ("tests/protocol/test_masking.py", "tests/protocol/test_bulk_masking.py")
+MASKING: Final = (
+    "tests/protocol/test_masking.py", "tests/protocol/test_masked_headers.py",
+    "tests/protocol/test_masking_without_secrets.py", "tests/protocol/test_bulk_masking.py",
+)  # fmt: skip
 TESTS: Final = {"protocol/masking": MASKING, "protocol/bulk_masking": MASKING}
 """The tests of what has no folder of tests."""
 
