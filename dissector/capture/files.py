@@ -19,7 +19,7 @@ from dissector.capture.sources import CaptureSource, ConvertedSource, MappedSour
 from dissector.core.arrays import UInt8
 from dissector.core.batches import PacketBatch
 from dissector.core.finding import Finding
-from dissector.core.limits import BATCH_BYTES, Limits
+from dissector.core.limits import BATCH_BYTES, FIRST_PACKETS, Limits
 from dissector.core.store import Store
 
 PCAPNG: Final = SECTION.to_bytes(4, "big")
@@ -71,6 +71,10 @@ class CaptureFormat(Protocol):
 
     def next(self, data: UInt8, *, ended: bool, most: int | None = None) -> PacketBatch | None:
         """Return the next packets of `data`, at `most` so many, numbered in the file; None if there are none (yet)."""
+
+
+GROWING_PACKETS: Final = 2 * FIRST_PACKETS
+"""Most packets in a batch of a source that grows: whoever follows it is asked between two batches whether to go on."""
 
 
 class GrowingFile(NamedTuple):
@@ -194,7 +198,7 @@ class Reader:
         Raises `CaptureError` if a pipe turns out to be no capture."""
         if self._ahead is not None:
             yield self._ahead
-        yield from self._batches(most)
+        yield from self._batches(GROWING_PACKETS if most is None and self.grows else most)
 
     def _batches(self, most: int | None = None) -> Iterator[PacketBatch]:
         while not self._taken:

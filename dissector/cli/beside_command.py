@@ -95,6 +95,8 @@ class _CommandRun:
             if self._asked_to_end > 1 and self._command.poll() is None:
                 print_error(f"{self._command.words[0]} goes on without a capture, as process {self._command.pid}")
                 raise KeyboardInterrupt
+            if caught.number in _ENDS and self._recording.stopping:
+                raise KeyboardInterrupt  # reading is behind, and the command has long ended
         if code is None:
             return
         if self._ended_at is None:

@@ -1,19 +1,22 @@
 """`kdissect live`: capture live traffic, on the screen or as rows on stdout.
 
 Stderr names what is captured, and soon shows if there is no traffic. The first Ctrl+C ends the capture, and rows
-captured by then are still shown; the second one ends at once. When the reader of the rows has gone, a terminal or a
-pipe, the capture ends by itself; the file of `-w` is complete. With a command, the capture lasts as long as it runs
-(`beside_command.py`); what is judged at the end is `verdict.py`'s.
+captured by then are still shown, for a few seconds where reading is behind; the second one ends at once. When the
+reader of the rows has gone, a terminal or a pipe, the capture ends by itself; the file of `-w` is complete. With a
+command, the capture lasts as long as it runs (`beside_command.py`); what is judged at the end is `verdict.py`'s.
 
-Invariant: no packet is read with rights that the user who called sudo does not have.
+Invariants:
+  * no packet is read with rights that the user who called sudo does not have;
+  * nothing is judged before all is read.
 """
 
 import os
 import signal
 import sys
+import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager, nullcontext
-from types import FrameType
+from contextlib import ExitStack, nullcontext
+from types import FrameType, TracebackType
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from dissector.capture.live import (
@@ -51,6 +54,8 @@ if TYPE_CHECKING:  # imported on use: without a filter its parser is not needed
 _END_SIGNALS: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 LOWER_PRIORITY: Final = 5
 """How far this process steps back where the capture process could not step forward."""
+LAST_SECONDS: Final = 3
+"""Seconds of reading on after a first Ctrl+C, where nothing is judged."""
 SILENT_SECONDS: Final = 3
 """Seconds without a packet until stderr shows it, and again after three times as long."""
 
@@ -151,7 +156,7 @@ def live(
             signal.signal(signal.SIGINT, signal.default_int_handler)  # the screen gives the terminal back
             run_live(capture, recording, settings, begin)
         else:
-            _print(capture, recording, settings, output)
+            _print(capture, recording, settings, output, reads_all=verdict is not None)
         _end(captures)
         ours = _report(capture, settings, output, verdict, prints_rows=command is not None)
         ours = max(ours, at_end([each for _, each in captures]))
@@ -202,9 +207,12 @@ def _print(
     recording: Recording,
     settings: RecordingSettings,
     output: LiveOutput,
+    *,
+    reads_all: bool,
 ) -> None:
-    """Print rows as they come, if there are to be any, until the capture ends."""
-    status = _status(capture, recording, settings)
+    """Print rows as they come, if there are to be any, until the capture ends; all of them if it `reads_all`."""
+    signals = _EndSignals(recording)
+    status = _status(capture, recording, settings, signals, reads_all=reads_all)
 
     def step() -> None:
         for message in (*recording.messages(), next(status, None)):
@@ -212,17 +220,36 @@ def _print(
                 print_error(message)
         if is_output_closed():
             raise BrokenPipeError
+        if signals.is_time_up and recording.ended and not reads_all:
+            raise _TimeUpError
 
-    with _end_on_signals(recording):
+    with signals:
         print_error(f"{settings.words}, with {recording.engine}; Ctrl+C ends it")
-        if output.rows is not None:
-            follow(capture, output.rows, sys.stdout.buffer, output.limit, step, output.row_filter)
-            return
-        for _ in capture.completed_rows():
-            step()
+        try:
+            if output.rows is not None:
+                follow(capture, output.rows, sys.stdout.buffer, output.limit, step, output.row_filter)
+                return
+            for _ in capture.completed_rows():
+                step()
+        except _TimeUpError:
+            print_error(_unread_words(recording.captured - capture.packets, settings))
 
 
-def _status(capture: Capture, recording: Recording, settings: RecordingSettings) -> Iterator[str | None]:
+class _TimeUpError(Exception):
+    """Reading is behind, and the user has waited long enough."""
+
+
+def _unread_words(packets: int, settings: RecordingSettings) -> str:
+    """Return what became of packets that were not read."""
+    words = f"{counted(packets, 'packet')} not analyzed"
+    if settings.path:
+        return f"{words}: kdissect show has them from {clean(settings.path)}"
+    return f"{words}: -w FILE would have kept them"
+
+
+def _status(
+    capture: Capture, recording: Recording, settings: RecordingSettings, signals: "_EndSignals", *, reads_all: bool
+) -> Iterator[str | None]:
     """Yield a message, or None, for each step: that there is no traffic; in the end, how many packets are unread."""
     next_seconds: float = SILENT_SECONDS
     while not recording.ended:
@@ -232,7 +259,9 @@ def _status(capture: Capture, recording: Recording, settings: RecordingSettings)
             yield settings.no_traffic_message(next_seconds)
             next_seconds *= 3
     unread = recording.captured - capture.packets
-    yield f"{counted(unread, 'packet')} still to be read; press Ctrl+C again to skip them" if unread > 0 else None
+    how_long = f", for {LAST_SECONDS} s at most" if signals.came and not reads_all else ""
+    skips = "again to skip" if signals.came else "to skip"
+    yield f"{counted(unread, 'packet')} still to be read{how_long}; press Ctrl+C {skips} them" if unread > 0 else None
 
 
 def summary(capture: Capture, recording: Recording) -> str:
@@ -257,19 +286,35 @@ def list_interfaces() -> int:
     return 0
 
 
-@contextmanager
-def _end_on_signals(recording: Recording) -> Iterator[None]:
-    """End the capture on the first signal, and the command on the second."""
+class _EndSignals:
+    """Ends the capture on the first signal, and the command on the second, within a ``with`` statement."""
 
-    def end(number: int, frame: FrameType | None) -> None:
-        if recording.stopping:
+    def __init__(self, recording: Recording) -> None:
+        self._recording = recording
+        self._came_at: float | None = None
+        ignored = {signal.SIGHUP} if signal.getsignal(signal.SIGHUP) is signal.SIG_IGN else set()  # by nohup
+        self._numbers = [number for number in _END_SIGNALS if number not in ignored]
+        self._before: dict[int, object] = {}
+
+    @property
+    def came(self) -> bool:
+        """Whether one came."""
+        return self._came_at is not None
+
+    @property
+    def is_time_up(self) -> bool:
+        """Whether one came `LAST_SECONDS` ago."""
+        return self._came_at is not None and time.monotonic() - self._came_at >= LAST_SECONDS
+
+    def __enter__(self) -> None:
+        self._before = {number: signal.signal(number, self._end) for number in self._numbers}
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        for number, handler in self._before.items():
+            signal.signal(number, handler)  # type: ignore[arg-type]  # what `signal.signal` returned
+
+    def _end(self, number: int, frame: FrameType | None) -> None:
+        if self._came_at is not None or self._recording.stopping:
             raise KeyboardInterrupt
-        recording.stop()
-
-    ignored = {signal.SIGHUP} if signal.getsignal(signal.SIGHUP) is signal.SIG_IGN else set()  # by nohup
-    handlers = {number: signal.signal(number, end) for number in _END_SIGNALS if number not in ignored}
-    try:
-        yield
-    finally:
-        for number, handler in handlers.items():
-            signal.signal(number, handler)
+        self._came_at = time.monotonic()
+        self._recording.stop()

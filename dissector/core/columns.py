@@ -220,6 +220,38 @@ class ValueNumbers(Generic[Value]):
         return number
 
 
+class ValueColumn(Generic[Value]):
+    """A value of each row, of a few different ones, or none: four bytes a row."""
+
+    def __init__(self) -> None:
+        self._numbers = Column(np.int32)
+        """Of each row, that of its value from 1; 0 for none."""
+        self._values: list[Value] = []
+
+    def add(self, value: Value) -> int:
+        """Add a value; return its number."""
+        self._values.append(value)
+        return len(self._values)
+
+    def set(self, row: int, number: int) -> None:
+        """Give a row the value of a number."""
+        self._numbers.grow(row + 1)
+        self._numbers.values[row] = number
+
+    def get(self, row: int) -> Value | None:
+        """The value of a row, None if it has none."""
+        number = self._numbers.item(row)
+        return self._values[number - 1] if number else None
+
+    def keep(self, rows: Int64) -> None:
+        """Forget the values of all but these rows, ascending."""
+        rows = rows[rows < len(self._numbers)]
+        kept = self._numbers.values[rows]
+        self._numbers.values[:] = 0
+        self._numbers.values[rows] = kept
+        self._numbers.keep(rows)
+
+
 def tuples(*columns: "np.ndarray[tuple[int], np.dtype[Any]]") -> Iterator[tuple[Any, ...]]:
     """Yield the rows of columns of one length, `(n,)` each, as Python's values."""
     return zip(*(column.tolist() for column in columns), strict=True)

@@ -11,12 +11,14 @@ from dissector.index.conversation_state import ConversationState
 from dissector.index.shared_state import Learned, LearnedNames, VersionRanges
 
 NO_VERSIONS: Final[VersionRanges] = {}
+NOT_KNOWN: Final = (-1, NO_VERSIONS)
 
 
 class AdvertisedVersions:
     """By connection and by server. Where a server sent different ones, those of the connection that began first count.
 
-    `generation` is that of the index, up to which the conversation state is updated.
+    `generation` is that of the index, up to which the conversation state is updated. What it has learned since the last
+    look is added: a capture that grows for a day is not gone through again at each step.
     """
 
     def __init__(
@@ -34,16 +36,14 @@ class AdvertisedVersions:
         self._first_packet = first_packet
         self._generation = -1
         self._servers = LearnedNames()
-        self._merged: Learned = {}
-        """Learned elsewhere, by server."""
 
     def merge(self, known: Learned) -> None:
         """Add what was learned elsewhere, by server."""
-        self._merged, self._generation = known, -1
+        self._servers.merge(known)
 
     def retain(self, generation: int) -> None:
-        """Get ready for a checkpoint: remember servers, whatever connections the conversation state forgets."""
-        self.merge(self.known(generation))
+        """Get ready for a checkpoint: take what the conversation state has learned, before it forgets connections."""
+        self._learned(generation)
 
     def of(self, connection: int, generation: int) -> VersionRanges:
         """The versions that the server of a connection advertised, on it or on others, by API key."""
@@ -62,9 +62,11 @@ class AdvertisedVersions:
     def _learned(self, generation: int) -> LearnedNames:
         if generation != self._generation:
             self._generation = generation
-            self._servers = LearnedNames(dict(self._merged))
-            advertised = dict(self._conversation_state.all_advertised_versions())
+            advertised = self._conversation_state.take_advertised_versions()
             servers, which = self._servers_of(np.array(list(advertised), np.int64))
             for (connection, versions), server in zip(advertised.items(), which.tolist(), strict=True):
-                self._servers.learn(servers[server], versions, self._first_packet(connection))
+                packet = self._first_packet(connection)
+                if self._servers.known.get(servers[server], NOT_KNOWN)[0] == packet:
+                    self._servers.forget(servers[server])  # the same connection, which asked again
+                self._servers.learn(servers[server], versions, packet)
         return self._servers

@@ -7,7 +7,7 @@ applies to earlier rows as well.
 Invariants:
   * a frame is read at most once; one with the same body as an earlier one (metadata, requested again and again) is only
     compared;
-  * what is kept grows with names, not with frames.
+  * what is kept grows with names, and by some bytes of columns with frames and connections.
 """
 
 import re
@@ -19,6 +19,7 @@ from typing import Any, Final
 import numpy as np
 
 from dissector.core.arrays import Int64
+from dissector.core.columns import Column, ValueColumn
 from dissector.index.exchange_table import NO_FRAME, ExchangeTable
 from dissector.index.frame_table import NO_NUMBER, FrameTable, equal_numbers
 from dissector.index.secrecy import Opened, Secrecy
@@ -48,6 +49,8 @@ ROWS_PER_STEP: Final = 1 << 16
 """Rows of the index whose columns are compared together."""
 CACHE_SIZE: Final = 256
 """Different bodies of ApiVersions responses that are decoded once, and as many different requests."""
+MOST_BODIES: Final = 1 << 16
+"""Bodies of responses that are known."""
 CORRELATION_ID: Final = slice(PREFIX + 4, PREFIX + 8)
 """In a request's frame."""
 _NONE: Final = np.zeros(0, np.int64)
@@ -62,10 +65,10 @@ class ConversationState:
         self._frames = frames
         self._table = table
         self._secrecy = Secrecy(frames, table, connections)
-        self._read: set[int] = set()
-        """Frames of responses that were read."""
+        self._read = Column(np.bool_)
+        """Which frames are responses that were read."""
         self._bodies: set[int] = set()
-        """Hashes of their bodies."""
+        """Hashes of their bodies: the last ones."""
         self._generation = self._generation_of_names = -1
         self._rows = 0
         """Rows that were searched: a capture that grows is not searched from its beginning again and again."""
@@ -82,11 +85,15 @@ class ConversationState:
         may be in a message that was cut."""
         self._mechanisms: dict[int, list[tuple[int, str]]] = {}
         """By connection: packet of the handshake, mechanism; empty of one that can't be read."""
-        self._versions: dict[int, VersionRanges] = {}
+        self._versions: ValueColumn[VersionRanges] = ValueColumn()
         """Advertised versions by connection. A broker advertises the same to all: the object is shared."""
+        self._version_numbers: dict[frozenset[tuple[int, tuple[int, int]]], int] = {}
+        self._newly_advertised: dict[int, None] = {}
+        """Connections whose versions were learned since `take_advertised_versions`, in order."""
         self._decoded_versions = lru_cache(maxsize=CACHE_SIZE)(_decoded_versions)
-        self._software: dict[int, tuple[str, str]] = {}
+        self._software: ValueColumn[tuple[str, str]] = ValueColumn()
         """By connection."""
+        self._software_numbers: dict[tuple[str, str], int] = {}
         self._decoded_software = lru_cache(maxsize=CACHE_SIZE)(_decoded_software)
 
     @property
@@ -118,11 +125,12 @@ class ConversationState:
 
     def advertised_versions(self, connection: int) -> VersionRanges:
         """The versions in the ApiVersions response on a connection, by API key; empty where there is none."""
-        return self._versions.get(connection, {})
+        return self._versions.get(connection) or {}
 
-    def all_advertised_versions(self) -> Iterator[tuple[int, VersionRanges]]:
-        """The same by connection."""
-        return ((connection, versions) for connection, versions in self._versions.items() if versions)
+    def take_advertised_versions(self) -> dict[int, VersionRanges]:
+        """The same by connection, of those of which they were learned since the last call."""
+        taken, self._newly_advertised = self._newly_advertised, {}
+        return {connection: versions for connection in taken if (versions := self._versions.get(connection))}
 
     @property
     def nodes(self) -> Mapping[int, str]:
@@ -138,7 +146,7 @@ class ConversationState:
 
     def software(self, connection: int) -> tuple[str, str]:
         """Name and version of the client's software, from its ApiVersions request (KIP-511); else empty."""
-        return self._software.get(connection, ("", ""))
+        return self._software.get(connection) or ("", "")
 
     def topic_name(self, topic_id: str) -> str:
         """The name of a topic, or else its id."""
@@ -182,9 +190,11 @@ class ConversationState:
         has_response = table.response.values[rows] != NO_FRAME
         self._pending = rows[~has_response]
         responses = table.response.values[rows]
-        is_new = has_response & np.array([each not in self._read for each in responses.tolist()], np.bool_)
+        self._read.grow(len(self._frames))
+        is_new = has_response.copy()
+        is_new[has_response] = ~self._read.values[responses[has_response]]
         rows, responses = rows[is_new], responses[is_new]
-        self._read.update(responses.tolist())
+        self._read.values[responses] = True
         keys = table.api_key.values[rows]
         self._learn_versions(rows[keys == ApiKey.API_VERSIONS])
         self._learn_mechanisms(rows[keys == ApiKey.SASL_HANDSHAKE])
@@ -202,12 +212,13 @@ class ConversationState:
 
     def retain(self, connections: set[int]) -> None:
         """Get ready for a checkpoint: forget other connections, and which bodies were read."""
-        self._read.clear()
+        self._read = Column(np.bool_)
         self._bodies.clear()
         self._secrecy.retain(connections)
         self._mechanisms = {each: known for each, known in self._mechanisms.items() if each in connections}
-        self._versions = {each: known for each, known in self._versions.items() if each in connections}
-        self._software = {each: known for each, known in self._software.items() if each in connections}
+        kept = np.array(sorted(connections), np.int64)
+        self._versions.keep(kept)
+        self._software.keep(kept)
 
     def restart_search(self) -> None:
         """Search all rows again at the next update, as they have changed their numbers."""
@@ -299,11 +310,27 @@ class ConversationState:
         which, first = numbered_rows(version, *numbers, alone)
         columns = (version[first].tolist(), requests[first].tolist(), responses[first].tolist())
         learned = [self._versions_and_software(*each) for each in zip(*columns, strict=True)]
-        for each, number in zip(connection.tolist(), which.tolist(), strict=True):
-            versions, software = learned[number]
-            self._versions[each] = versions or self._versions.get(each, {})
-            if software[0]:
-                self._software[each] = software
+        of_versions = [self._number_of_versions(versions) for versions, _ in learned]
+        of_software = [self._number_of_software(software) for _, software in learned]
+        for each, at in zip(connection.tolist(), which.tolist(), strict=True):
+            if of_versions[at]:
+                self._versions.set(each, of_versions[at])
+                self._newly_advertised[each] = None
+            if of_software[at]:
+                self._software.set(each, of_software[at])
+
+    def _number_of_versions(self, versions: VersionRanges) -> int:
+        """The number of advertised versions, 0 of none."""
+        key = frozenset(versions.items())
+        if key and key not in self._version_numbers:
+            self._version_numbers[key] = self._versions.add(versions)
+        return self._version_numbers.get(key, 0)
+
+    def _number_of_software(self, software: tuple[str, str]) -> int:
+        """The number of a client's software, 0 of none."""
+        if software[0] and software not in self._software_numbers:
+            self._software_numbers[software] = self._software.add(software)
+        return self._software_numbers.get(software, 0)
 
     def _versions_and_software(
         self, version: int, request: int, response: int
@@ -319,6 +346,8 @@ class ConversationState:
     def _is_new(self, key: int, version: int, data: bytes) -> bool:
         body = hash((key, version, data[PREFIX + 4 :]))
         new = body not in self._bodies
+        if len(self._bodies) >= MOST_BODIES:
+            self._bodies.clear()  # one that comes again teaches what is known
         self._bodies.add(body)
         return new
 

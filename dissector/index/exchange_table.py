@@ -2,12 +2,13 @@
 
 A row costs 40 bytes besides its two frames; no body is decoded. Rows are in the order in which they were complete;
 `sort_rows`, at the end of the capture, brings them in the order in which they began. Those of each connection are found
-without a scan of all (`RowsByConnection`): rows are sorted once, and again only when new ones have come, at four bytes
-for each row.
+without a scan of all (`RowsByConnection`): rows are sorted once, and new ones when they have come, at eight bytes for
+each row.
 """
 
 from collections.abc import Iterator
 from enum import IntEnum, IntFlag
+from math import isqrt
 from typing import Final, NamedTuple
 
 import numpy as np
@@ -15,10 +16,11 @@ import numpy.typing as npt
 
 from dissector.core.arrays import Bool, Int64
 from dissector.core.columns import Column
-from dissector.core.grouping import edges
 from dissector.index.frame_table import FrameTable
 
 NO_FRAME: Final = -1
+NEW_ROWS: Final = 4_096
+"""Rows that are sorted apart from older ones, at least, when there are more."""
 SORT_STEP: Final = 65_536
 """Rows that are sorted at once; more where rows are farther from their place."""
 
@@ -65,6 +67,8 @@ class ExchangeTable:
         self._first = 0
         self._number_before = Column(np.int32)
         """The number that each row had before `sort_rows`; rows behind the end of the column kept theirs."""
+        self.changes = 0
+        """How often rows got other numbers, or went."""
 
     @property
     def _columns(self) -> tuple[Column, ...]:
@@ -88,6 +92,7 @@ class ExchangeTable:
     def retain(self, rows: Int64) -> None:
         """Get ready for a checkpoint that has only these rows, ascending. Their numbers stay."""
         self._kept, self._first = rows, len(self)
+        self.changes += 1
         for column in self._columns:
             column.keep(rows)
 
@@ -111,6 +116,7 @@ class ExchangeTable:
     def sort_rows(self, starts: Column) -> None:
         """Sort rows by first packet, and within a packet by the stream offset of the first frame; `starts` has those of
         all frames. Most rows are in order already, and the others not far from their place."""
+        self.changes += 1
         for rows in self._sortable_slices():
             request, response = self.request.values[rows], self.response.values[rows]
             first = np.where(request >= 0, request, response)
@@ -199,14 +205,34 @@ def read_index_rows(table: ExchangeTable, frames: FrameTable, rows: range | Int6
     return map(IndexRow._make, zip(*(column.tolist() for column in columns), strict=True))
 
 
+class _ConnectionRows(NamedTuple):
+    """Rows by connection, and by number within each."""
+
+    rows: npt.NDArray[np.int32]
+    connections: npt.NDArray[np.int32]
+
+    @classmethod
+    def of(cls, table: ExchangeTable, rows: Int64) -> "_ConnectionRows":
+        connections = table.connection.values[rows]
+        order = np.argsort(connections, kind="stable")
+        return cls(rows[order].astype(np.int32), connections[order].astype(np.int32))
+
+    def of_connection(self, connection: int) -> Int64:
+        start, stop = np.searchsorted(self.connections, np.array([connection, connection + 1], np.int32))
+        return self.rows[start:stop].astype(np.int64)
+
+
 class RowsByConnection:
-    """The rows of a table by connection. They are sorted again when `generation` has changed."""
+    """The rows of a table by connection. When `generation` has changed those that are new are sorted, and all of them
+    now and then: a capture that grows for a day is not sorted from its beginning at each step."""
 
     def __init__(self, table: ExchangeTable) -> None:
         self._table = table
         self._generation = -1
-        self._order = np.empty(0, np.int32)
-        self._starts = np.empty(0, np.int64)
+        self._changes = -1
+        self._end = 0
+        """Rows from here on are new."""
+        self._sorted = self._new = _ConnectionRows.of(table, np.zeros(0, np.int64))
         self._repeated: dict[int, frozenset[int]] = {}
 
     def rows(self, connection: int, generation: int) -> Int64:
@@ -214,14 +240,17 @@ class RowsByConnection:
         if generation != self._generation:
             self._generation = generation
             self._repeated.clear()
-            rows = self._table.rows()
-            connections = self._table.connection.values[rows]
-            self._order = rows[np.argsort(connections, kind="stable")].astype(np.int32)
-            self._starts = edges(np.bincount(connections))
-        if connection + 1 >= len(self._starts):
-            return np.empty(0, np.int64)
-        start, stop = self._starts[connection : connection + 2].tolist()
-        return self._order[start:stop].astype(np.int64)
+            self._sort()
+        found = self._sorted.of_connection(connection)
+        return np.concatenate([found, self._new.of_connection(connection)]) if len(self._new.rows) else found
+
+    def _sort(self) -> None:
+        """Sort what is new."""
+        table, end = self._table, len(self._table)
+        if table.changes != self._changes or end - self._end > NEW_ROWS + isqrt(end) * 16:
+            self._changes, self._end = table.changes, end
+            self._sorted = _ConnectionRows.of(table, table.rows())
+        self._new = _ConnectionRows.of(table, np.arange(self._end, end))
 
     def repeated_ids(self, connection: int, generation: int) -> frozenset[int]:
         """Return the correlation ids of more than one request of a connection."""

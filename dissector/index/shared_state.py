@@ -32,6 +32,10 @@ class LearnedNames:
             self.known[key] = (packet, value)
             self.values[key] = value
 
+    def forget(self, key: Any) -> None:
+        """Take a name away."""
+        del self.known[key], self.values[key]
+
     def merge(self, known: Learned) -> None:
         """Add names that were learned elsewhere."""
         for key, (packet, value) in known.items():

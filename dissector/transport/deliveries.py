@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 
 from dissector.core.arrays import Int64
 from dissector.core.batches import SegmentBatch
-from dissector.core.columns import Column, unique
+from dissector.core.columns import Column, is_in, unique
 from dissector.core.kernel import kernel_function, structure_fields
 from dissector.core.limits import Limits
 
@@ -93,6 +93,8 @@ class EqualStarts(NamedTuple):
     """Equal for those that begin alike."""
 
 
+COMPARED: Final = 1 << 14
+"""Connections with which new ones are compared: copies of a connection begin at the same time."""
 _NONE: Final = np.zeros(0, np.int64)
 
 
@@ -147,17 +149,24 @@ class Deliveries:
 
     def equal_starts(self) -> EqualStarts:
         """The connections that begin with the same sequence numbers as another: the same object until there are more
-        connections."""
+        connections. New ones are compared with each other and with the `COMPARED` before them."""
         values = self._by_direction["first_seq"].values
-        if self._equal_starts[0] != len(values):
-            both = np.sort(values.reshape(-1, 2), axis=1)
+        compared, found = self._equal_starts
+        if compared != len(values):
+            first = max(0, compared // 2 - COMPARED)
+            both = np.sort(values[2 * first :].reshape(-1, 2), axis=1)
             random = np.flatnonzero(both[:, 0] >= LEAST_RANDOM)
-            _, which, counts = np.unique(
-                both[random, 0] << 32 | both[random, 1], return_inverse=True, return_counts=True
-            )
-            is_equal = counts[which] > 1
-            self._equal_starts = len(values), EqualStarts(random[is_equal], which[is_equal])
-        return self._equal_starts[1]
+            numbers = both[random, 0] << 32 | both[random, 1]
+            order = np.argsort(numbers, kind="stable")
+            is_same = np.diff(numbers[order]) == 0
+            is_equal = np.zeros(len(random), np.bool_)
+            is_equal[order[1:][is_same]] = is_equal[order[:-1][is_same]] = True
+            is_new = is_equal & ~is_in(first + random, found.connections)
+            connections = np.concatenate([found.connections, first + random[is_new]])
+            order = np.argsort(connections)
+            found = EqualStarts(connections[order], np.concatenate([found.numbers, numbers[is_new]])[order])
+            self._equal_starts = len(values), found
+        return found
 
     def has_event(self, kind: EventKind, direction: int, begin_ns: int, end_ns: int) -> bool:
         """Whether something happened in a direction in this time, both ends included."""

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dissector.core import columns
-from dissector.core.columns import Column, distinct, is_in, unique
+from dissector.core.columns import Column, ValueColumn, distinct, is_in, unique
 
 steps = st.lists(
     st.one_of(
@@ -136,3 +136,13 @@ def test_rows_that_are_gone_take_no_room() -> None:
 def test_values_among_others_are_found(values: list[int], others: list[int]) -> None:
     found = is_in(np.array(values, np.int64), np.array(others, np.int64))
     assert found.tolist() == [each in others for each in values]
+
+
+def test_values_of_rows_are_kept_by_number() -> None:
+    column: ValueColumn[str] = ValueColumn()
+    one, other = column.add("one"), column.add("other")
+    for row, number in ((3, one), (5_000, other), (7, one)):
+        column.set(row, number)
+    assert [column.get(row) for row in (3, 7, 5_000, 4, 5_001, -1)] == ["one", "one", "other", None, None, None]
+    column.keep(np.array([7, 9_000]))
+    assert [column.get(row) for row in (3, 7, 5_000)] == [None, "one", None]

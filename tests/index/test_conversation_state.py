@@ -11,7 +11,7 @@ from dissector import encode_request, encode_response
 from dissector.capture_session import Capture
 from dissector.exchange.model import Exchange
 from dissector.exchange.to_json import json_line
-from dissector.index import frame_table
+from dissector.index import conversation_state, frame_table
 from dissector.protocol.embedded.topics import NO_TOPIC_ID
 from tests.conftest import PCAPS
 from tests.traffic import Turn, capture_of, conversation
@@ -210,3 +210,25 @@ def test_rows_that_wait_for_what_teaches_are_pending(tmp_path: Path) -> None:
         rows = list(capture.exchanges())
         pending = capture.pipeline.indexer.conversation_state.pending_rows
         assert [(rows[row].row.api, rows[row].row.correlation_id) for row in pending.tolist()] == [("Metadata", 2)]
+
+
+def test_advertised_versions_are_taken_once() -> None:
+    with Capture([str(PCAPS / "java.pcapng")]) as capture:
+        list(capture.read())
+        capture.connections.learn()
+        state = capture.pipeline.indexer.conversation_state
+        taken = state.take_advertised_versions()
+        assert taken
+        assert all(state.advertised_versions(connection) == versions for connection, versions in taken.items())
+        assert not state.take_advertised_versions()
+
+
+def test_a_body_that_was_forgotten_teaches_nothing_new(monkeypatch: pytest.MonkeyPatch) -> None:
+    names = []
+    for most in (1 << 16, 1):
+        monkeypatch.setattr(conversation_state, "MOST_BODIES", most)
+        with Capture([str(PCAPS / "java-classic.pcapng")]) as capture:
+            list(capture.read())
+            capture.connections.learn()
+            names.append(asdict(capture.pipeline.indexer.conversation_state.shared_state()))
+    assert names[0] == names[1]

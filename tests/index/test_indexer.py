@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import cast
 
 import numpy as np
+import pytest
 
 from dissector.capture_session import Capture
 from dissector.core.arrays import Int64
@@ -12,6 +13,7 @@ from dissector.core.batches import NOWHERE, FrameBatch, FrameKind
 from dissector.core.limits import DEFAULT
 from dissector.core.store import Store
 from dissector.detection.connections import Connections
+from dissector.index import exchange_table
 from dissector.index.exchange_table import NO_FRAME, ExchangeTable, RowKind, RowsByConnection
 from dissector.index.index_columns import index_columns
 from dissector.index.indexer import Indexer
@@ -130,6 +132,22 @@ def test_rows_of_a_connection_are_found_again_when_there_are_more() -> None:
         assert len(by_connection.rows(0, fed.indexer.generation)) == number + 1
         assert not len(by_connection.rows(5, fed.indexer.generation))
     assert not len(RowsByConnection(ExchangeTable()).rows(0, 0))
+
+
+def test_rows_that_are_sorted_apart_are_those_of_their_connections(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(exchange_table, "NEW_ROWS", -80)  # so that all are sorted together about each sixth time
+    fed = Fed()
+    table, grown = fed.indexer.table, RowsByConnection(fed.indexer.table)
+    for number in range(60):
+        fed.feed((number % 3 * 2, number, request(number)), (4, number, request(number)))
+        fresh = RowsByConnection(table)
+        for connection in range(4):
+            rows = grown.rows(connection, fed.indexer.generation)
+            assert rows.tolist() == fresh.rows(connection, fed.indexer.generation).tolist()
+            assert rows.tolist() == np.flatnonzero(table.connection.values == connection).tolist()
+    table.retain(np.array([5, 7]))
+    kept = [row for connection in range(4) for row in grown.rows(connection, -2).tolist()]
+    assert sorted(kept) == [5, 7]
 
 
 @cases(("lost", "answered"), [(False, [1, 2]), (True, [0, 2])])

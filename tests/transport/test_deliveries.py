@@ -3,12 +3,13 @@
 from dataclasses import replace
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from dissector.core.limits import DEFAULT
 from dissector.core.store import Store
-from dissector.transport import Transport
+from dissector.transport import Transport, deliveries
 from dissector.transport.deliveries import Deliveries, Delivery, EventKind
 from tests.traffic import ACK, SYN, Mangling, Packet, Turn, conversation, ethernet, manglings, streams
 from tests.transport.reading import batch, read
@@ -134,3 +135,20 @@ def test_batches_make_no_difference(sent: tuple[bytes, bytes], mangle: Mangling,
         whole, parts = (read(packets, cuts=each).transport.deliveries for each in ([], cuts))
         assert [whole.of(side) for side in (0, 1)] == [parts.of(side) for side in (0, 1)]
         assert whole.first_sequence_numbers(0) == parts.first_sequence_numbers(0)
+
+
+def test_a_connection_that_begins_like_another_is_found_among_the_last_ones(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(deliveries, "COMPARED", 2)
+    store, numbers = Store(), [10**6, 2 * 10**6, 10**6, 3 * 10**6, 4 * 10**6, 2 * 10**6, 4 * 10**6]
+    transport = Transport(store, DEFAULT)
+    found = []
+    for port, isn in enumerate(numbers, 40_000):
+        packets = conversation([], isn=(isn, isn + 7), client=("10.0.0.1", port))
+        data = [ethernet(packet) for packet in packets]
+        base = store.add(b"".join(data))
+        transport.feed(batch(data, base=base, first=4 * port))
+        found.append(transport.deliveries.equal_starts().connections.tolist())
+    assert found == [[], [], [0, 2], [0, 2], [0, 2], [0, 2], [0, 2, 4, 6]]
+    starts = transport.deliveries.equal_starts()
+    assert len({*starts.numbers.tolist()}) == 2
+    assert transport.deliveries.equal_starts() is starts
