@@ -71,12 +71,12 @@ def read_fetched(capture: Capture) -> tuple[Found, dict[int, int]]:
         return some, {}
     capture.connections.learn()
     none = np.zeros(len(row), np.int64)
-    columns = dict.fromkeys(ExaminedRows._fields, none) | {
+    columns = {"row": row} | {
         name: getattr(table, name).values[row].astype(np.int64) for name in ("version", "request", "response")
     }  # fmt: skip
     bodies = BodyColumns(indexer, capture.pipeline.store, show_secrets=True)
     reader = FetchedPartitionReader(bodies, indexer, lambda named: _name(capture, named))
-    found = reader.of(ExaminedRows(**{**columns, "row": row}))
+    found = reader.of(ExaminedRows(lambda _, name: columns.get(name, none)))
     for at, topic_at, partition_at, topic, *values in zip(*(column.tolist() for column in found.columns), strict=True):
         some[int(row[at])].append((topic_at, partition_at, found.topics[topic], *values))
     waits = {int(row[at]): int(found.max_wait_ms.values[at]) for at in np.flatnonzero(found.max_wait_ms.is_there)}

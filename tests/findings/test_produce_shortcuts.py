@@ -67,11 +67,13 @@ def read_batches(capture: Capture) -> tuple[list[int], list[tuple[Any, ...]]]:
     if not len(row):
         return [], []
     none = np.zeros(len(row), np.int64)
-    columns = dict.fromkeys(ExaminedRows._fields, none) | {
+    columns = {
         "row": row, "version": table.version.values[row].astype(np.int64), "request": table.request.values[row],
     }  # fmt: skip
     bodies = BodyColumns(index, store, show_secrets=True)
-    found = ProduceBatchReader(bodies, index, partial(named, capture)).of(ExaminedRows(**columns))
+    found = ProduceBatchReader(bodies, index, partial(named, capture)).of(
+        ExaminedRows(lambda _, name: columns.get(name, none))
+    )
     batches = []
     for number, (at, *values) in enumerate(zip(*(column.tolist() for column in found.columns), strict=True)):
         values[2] = found.topics[values[2]]

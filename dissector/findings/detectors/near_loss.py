@@ -159,8 +159,8 @@ class RetransmittedBytes(ConnectionDetector):
     def examine_rows(self, rows: ExaminedRows) -> None:
         """Report one finding for each exchange, and update it if more of it is retransmitted."""
         if self._recent is not None:
-            rows = ExaminedRows(*(np.concatenate(pair) for pair in zip(self._recent, rows, strict=True)))
-        self._recent = rows.where(slice(-KEPT, None))
+            rows = self._recent.followed_by(rows)
+        self._recent = rows.where(slice(-KEPT, None)).kept()
         if not self.context.has_retransmissions or not len(rows.row):
             return
         rows = rows.where((rows.kind == RowKind.EXCHANGE) & ~waits_for_acknowledgement(self.context, rows))

@@ -7,7 +7,7 @@ Invariants:
   * damage is not examined: unreadable bytes are skipped.
 """
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from functools import lru_cache
 from typing import Final
 
@@ -37,6 +37,7 @@ from dissector.findings.framework.message_examination import MessageExamination
 from dissector.findings.framework.message_faults import message_faults
 from dissector.findings.framework.open_findings import MAX_FINDINGS, UNLIMITED, FindingStore
 from dissector.index.exchange_table import NO_FRAME, RowsByConnection
+from dissector.index.frame_table import FrameTable
 from dissector.index.indexer import Indexer
 from dissector.protocol.message import Values
 from dissector.protocol.schema.api_keys import ApiKey
@@ -50,9 +51,18 @@ MAX_CLIENTS: Final = 4_096
 """Connections whose client's name is cached."""
 MAX_LOOKED_AT: Final = 4
 """Connections whose rows are cached: several detectors look at one, one after the other."""
-_TABLE_COLUMNS: Final = (
+_TABLE_COLUMNS: Final = frozenset((
     "kind", "connection", "packet", "api_key", "version", "correlation_id", "client_id", "flags", "request", "response",
-)  # fmt: skip
+))  # fmt: skip
+_FRAME_COLUMNS: Final[Mapping[str, Callable[[FrameTable, Int64], Int64]]] = {
+    "ns": lambda frames, of: frames.time_ns.values[of],
+    "packet": lambda frames, of: frames.packet.values[of],
+    "start": lambda frames, of: frames.start.values[of],
+    "address": FrameTable.contiguous,
+    "size": lambda frames, of: frames.size.values[of],
+    "transfer_ns": FrameTable.transfer_ns,
+}
+"""Those of a request or a response, without that word in their names."""
 
 
 class Examination:
@@ -203,19 +213,18 @@ class Examination:
         self._messages.examine(left_alone)
 
     def _columns(self, row: Int64) -> ExaminedRows:
+        return ExaminedRows(lambda rows, name: row if name == "row" else self._column(rows, name))
+
+    def _column(self, rows: ExaminedRows, name: str) -> Int64:
         table, frames = self._index.table, self._index.frames
-        columns = [getattr(table, name).values[row].astype(np.int64) for name in _TABLE_COLUMNS]
-        sides = columns[-2:]
-        for values in (
-            frames.time_ns.values, frames.packet.values, frames.start.values, frames.contiguous, frames.size.values,
-            frames.transfer_ns,
-        ):  # fmt: skip
-            for side in sides:
-                exists = side != NO_FRAME
-                column = np.zeros(len(row), np.int64)
-                column[exists] = values(side[exists]) if callable(values) else values[side[exists]]
-                columns.append(column)
-        return ExaminedRows(row, *columns)
+        if name in _TABLE_COLUMNS:
+            return getattr(table, name).values[rows.row].astype(np.int64)  # type: ignore[no-any-return]  # a `Column`
+        side, _, what = name.partition("_")
+        of: Int64 = getattr(rows, side)
+        there = np.flatnonzero(of != NO_FRAME)
+        column = np.zeros(len(of), np.int64)
+        column[there] = _FRAME_COLUMNS[what](frames, of[there])
+        return column
 
     def _learn(self) -> None:
         """Learn names, and the versions that brokers advertised."""

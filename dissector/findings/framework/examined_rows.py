@@ -1,7 +1,8 @@
 """Rows of the index as columns, for detectors that read no bodies."""
 
+from collections.abc import Callable
 from functools import cached_property
-from typing import NamedTuple
+from typing import Final
 
 import numpy as np
 
@@ -9,8 +10,11 @@ from dissector.core.arrays import Bool, Int64
 from dissector.index.exchange_table import NO_FRAME, Flag, RowKind
 
 
-class _ExaminedColumns(NamedTuple):
-    """Rows of the index, ascending, with columns of the frame table: zeros if there is no frame."""
+class ExaminedRows:
+    """Rows of the index, ascending, with columns of the frame table: zeros if there is no frame. What most detectors
+    ask of them is found once for all.
+
+    A column is made when it is first asked for: no detector needs all, and many look at the rows of one connection."""
 
     row: Int64
     kind: Int64
@@ -41,24 +45,44 @@ class _ExaminedColumns(NamedTuple):
     """From the first byte of the request to the last one."""
     response_transfer_ns: Int64
 
+    def __init__(self, make: "Callable[[ExaminedRows, str], Int64]") -> None:
+        """`make` returns a column of these rows by its name, `(n,)`."""
+        self._make = make
 
-class ExaminedRows(_ExaminedColumns):
-    """The same, and what most detectors ask of them, once for all."""
+    def __getattr__(self, name: str) -> Int64:
+        if name not in COLUMNS:
+            raise AttributeError(name)
+        column = self._make(self, name)
+        setattr(self, name, column)
+        return column
 
-    @property
-    def latency_ns(self) -> Int64:
-        """What the client waits, of rows with both sides; the sum of `wait_ns` and the transfers."""
-        return self.response_ns + self.response_transfer_ns - self.request_ns
+    def __getstate__(self) -> dict[str, Int64]:
+        """For a checkpoint: the columns."""
+        return {name: getattr(self, name) for name in COLUMNS}
 
-    @property
-    def wait_ns(self) -> Int64:
-        """From the last byte of the request to the first one of the response, of rows with both sides."""
-        return self.response_ns - self.request_ns - self.request_transfer_ns
+    def kept(self) -> "ExaminedRows":
+        """Return the rows as they are now, for who looks at them again in later steps."""
+        columns = self.__getstate__()
+        return ExaminedRows(lambda _, name: columns[name])
+
+    def followed_by(self, others: "ExaminedRows") -> "ExaminedRows":
+        """Return these rows and others."""
+        return ExaminedRows(lambda _, name: np.concatenate((getattr(self, name), getattr(others, name))))
 
     def where(self, which: Bool | Int64 | slice) -> "ExaminedRows":
         """Return the rows of a mask, of positions or of a slice."""
         at = np.flatnonzero(which) if isinstance(which, np.ndarray) and which.dtype == np.bool_ else which
-        return ExaminedRows(*(column[at] for column in self))  # a mask would be searched again for each column
+        return ExaminedRows(lambda _, name: getattr(self, name)[at])  # a mask would be searched for each column
+
+    @cached_property
+    def latency_ns(self) -> Int64:
+        """What the client waits, of rows with both sides; the sum of `wait_ns` and the transfers."""
+        return self.response_ns + self.response_transfer_ns - self.request_ns
+
+    @cached_property
+    def wait_ns(self) -> Int64:
+        """From the last byte of the request to the first one of the response, of rows with both sides."""
+        return self.response_ns - self.request_ns - self.request_transfer_ns
 
     @cached_property
     def is_exchange(self) -> Bool:
@@ -87,3 +111,7 @@ class ExaminedRows(_ExaminedColumns):
         """The exchanges without the response that they should have."""
         waits = self.is_exchange & (self.response == NO_FRAME)
         return self.where(waits & (self.flags & Flag.NO_RESPONSE_EXPECTED == 0))
+
+
+COLUMNS: Final = tuple(ExaminedRows.__annotations__)
+"""Their names."""
