@@ -32,7 +32,7 @@ def _folder(variable: str, usual: str) -> Path:
     return base / OURS
 
 
-def write_whole(path: Path, data: bytes) -> None:
+def write_file(path: Path, data: bytes) -> None:
     """Write a file in one step, readable for its user only. Raises `OSError`."""
     path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     with written_beside(path, data) as written:

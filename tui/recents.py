@@ -12,7 +12,7 @@ from typing import Final
 
 from dissector.core.files import is_file
 from dissector.core.text import clean
-from tui.folders import state_folder, write_whole
+from tui.folders import state_folder, write_file
 
 KEPT: Final = 50
 LONGEST: Final = 4_096
@@ -36,7 +36,7 @@ def remember(kind: str, text: str) -> None:
     everything = _read()
     everything[kind] = [text, *(each for each in everything.get(kind, []) if each != text)][:KEPT]
     with suppress(OSError, UnicodeError):
-        write_whole(state_folder() / "recents.json", json.dumps(everything, indent=1).encode())
+        write_file(state_folder() / "recents.json", json.dumps(everything, indent=1).encode())
 
 
 def recent_captures() -> list[list[str]]:

@@ -15,7 +15,7 @@ from typing import Final
 import numpy as np
 
 from dissector.core.arrays import Int64
-from tui.folders import state_folder, write_whole
+from tui.folders import state_folder, write_file
 
 SAMPLE: Final = 1 << 16
 """Bytes of a file's beginning, and of its end, that identify it."""
@@ -96,7 +96,7 @@ class RowMarks:
             return
         comments = {str(number): text for number, text in sorted(self.comments.items())}
         value = {"marked": sorted(self.marked), "comments": comments}
-        write_whole(self._path, json.dumps(value, indent=1).encode())
+        write_file(self._path, json.dumps(value, indent=1).encode())
 
 
 def _read(path: Path, count: int) -> tuple[set[int], dict[int, str]]:

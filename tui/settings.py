@@ -27,7 +27,7 @@ from typing import Final
 
 from dissector.core.text import clean
 from tui.appearance import PaneLayout
-from tui.folders import config_folder, write_whole
+from tui.folders import config_folder, write_file
 from tui.list_columns import ListColumns
 from tui.row_colors import ColorBy
 from tui.saved import COLOR_RULES, FILTERS, PROFILES, Saved, Setting, with_entry
@@ -160,7 +160,7 @@ def change(name: str, value: str | list[str] | None) -> None:
     if not same:
         raise ValueError(f"can't change {name} without damage to the rest: write it on one line, before all tables")
     if new != text:
-        write_whole(path().resolve(), new.encode())
+        write_file(path().resolve(), new.encode())
 
 
 def change_entry(table: str, name: str, value: Setting | Mapping[str, Setting] | None) -> None:
@@ -169,7 +169,7 @@ def change_entry(table: str, name: str, value: Setting | Mapping[str, Setting] |
         text = _text()
     except (FileNotFoundError, NotADirectoryError):
         text = ""
-    write_whole(path().resolve(), with_entry(text, table, name, value).encode())
+    write_file(path().resolve(), with_entry(text, table, name, value).encode())
 
 
 def _text() -> str:

@@ -15,7 +15,7 @@ import numpy as np
 
 from dissector.bulk.body_columns import BodyColumns, Messages
 from dissector.bulk.field_keys import FieldKeys
-from dissector.bulk.lone_requests import REASONS, LoneRequests
+from dissector.bulk.unanswered_requests import REASONS, UnansweredRequests
 from dissector.core.arrays import Int64
 from dissector.core.finding import Finding
 from dissector.core.store import Store
@@ -71,7 +71,7 @@ class InfoTexts:
     ) -> None:
         self._indexer = indexer
         self._decoder = decoder
-        self._lone = LoneRequests(indexer, is_ended)
+        self._lone = UnansweredRequests(indexer, is_ended)
         bodies = BodyColumns(indexer, store, show_secrets=decoder.shows_secrets, for_words=True)
         self._requests = FieldKeys(bodies, _in_request, _counted, is_request=True)
         self._responses = FieldKeys(bodies, _in_response, _counted, is_request=False)

@@ -15,7 +15,7 @@ import numpy as np
 from dissector.bulk.cell_lines import CellColumn, cell_lines
 from dissector.bulk.error_findings import ErrorFindings
 from dissector.bulk.json_bodies import JsonBodies, TextPart, are_whole
-from dissector.bulk.lone_requests import LoneRequests
+from dissector.bulk.unanswered_requests import UnansweredRequests
 from dissector.core.arrays import Int64
 from dissector.core.finding import Finding
 from dissector.core.json_text import dumps
@@ -75,7 +75,7 @@ class JsonLines:
     ) -> None:
         self._indexer = indexer
         self._decoder = decoder
-        self._lone = LoneRequests(indexer, is_ended)
+        self._lone = UnansweredRequests(indexer, is_ended)
         self._bodies = JsonBodies(indexer, store, decoder)
         self._bodies.make_programs()
         self._listing = Listing(indexer, decoder)

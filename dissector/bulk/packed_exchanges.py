@@ -12,8 +12,8 @@ import numpy as np
 
 from dissector.bulk.error_findings import ErrorFindings
 from dissector.bulk.json_bodies import JsonBodies, TextPart, are_whole
-from dissector.bulk.lone_requests import LoneRequests
 from dissector.bulk.record_columns import CarriedColumns, RecordsOfRows
+from dissector.bulk.unanswered_requests import UnansweredRequests
 from dissector.core.arrays import Bool, Int64
 from dissector.core.finding import Finding
 from dissector.core.store import Store
@@ -52,7 +52,7 @@ class PackedExchanges:
         self, indexer: Indexer, store: Store, decoder: ExchangeDecoder, is_ended: Callable[[int], bool], *, kept: bool
     ) -> None:
         self._indexer = indexer
-        self._lone = LoneRequests(indexer, is_ended)
+        self._lone = UnansweredRequests(indexer, is_ended)
         self._bodies = JsonBodies(indexer, store, decoder, RecordsForm.PACKED if kept else RecordsForm.HEADS)
         self._error_findings = ErrorFindings(indexer, decoder)
         self._records = RecordsOfRows(self._bodies.columns)

@@ -217,7 +217,7 @@ class ManyMessages:
         """Numbers that stand alone in the bodies of rows of connections, by name: see `BodyFields`."""
         return self._fields.numbers(self._rows.index_rows(rows), names, is_request=is_request)
 
-    def lone_texts(
+    def body_texts(
         self, rows: Int64, names: Sequence[str], texts: "ValueNumbers[str]", *, is_request: bool
     ) -> dict[str, Int64]:
         """Texts that stand alone in the bodies of rows of connections, by name: see `BodyFields`."""

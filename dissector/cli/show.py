@@ -13,6 +13,7 @@ import numpy as np
 
 from dissector.capture_session import Capture
 from dissector.cli.errors import NEGATIVE, print_error
+from dissector.cli.file_printing import FilePrinter
 from dissector.cli.formats import Format
 from dissector.cli.options import (
     NO_OPTIONS,
@@ -26,7 +27,6 @@ from dissector.cli.render.printing import ROWS_TOGETHER, RowRenderer
 from dissector.cli.render.progress import read_with_progress
 from dissector.cli.tables import are_tables
 from dissector.cli.tables import show as show_tables
-from dissector.cli.whole_file import WholeFile
 from dissector.cli.workers import WorkerError
 from dissector.core.process_memory import infrequent_collection
 from dissector.core.text import counted
@@ -57,7 +57,7 @@ def show(
                 printed = bool(follow(capture, printing, sys.stdout.buffer, limit, row_filter=row_filter))
             else:
                 read_with_progress(capture)
-                printed = WholeFile(capture, printing, row_filter).print(limit)
+                printed = FilePrinter(capture, printing, row_filter).print(limit)
         except WorkerError as error:
             return print_error(str(error))
         print_problems(capture)

@@ -41,7 +41,7 @@ def first_error(exchange: Exchange) -> str:
     return next((without_advice(each) for each in exchange.row_findings if each.code == ERROR_RESPONSE), "")
 
 
-class _ShownFields(NamedTuple):
+class _TopFields(NamedTuple):
     """Those of the fields above that a message has at its top. Nearly all have few, and most are asked for each row."""
 
     subjects: tuple[str, ...]
@@ -50,15 +50,15 @@ class _ShownFields(NamedTuple):
 
 
 @lru_cache(maxsize=4096)
-def _shown_fields(body: str | None, version: int) -> _ShownFields:
+def _top_fields(body: str | None, version: int) -> _TopFields:
     if body is None:
-        return _ShownFields((), (), ())
+        return _TopFields((), (), ())
     if alternatives(body, version):
-        return _ShownFields(SUBJECTS, SUBJECT_ARRAYS, TOPIC_ARRAYS)
+        return _TopFields(SUBJECTS, SUBJECT_ARRAYS, TOPIC_ARRAYS)
     layout = plan(body, version)
     names = {field.name for field in (*layout.fields, *layout.tagged)}
     shown = (tuple(name for name in some if name in names) for some in (SUBJECTS, SUBJECT_ARRAYS, TOPIC_ARRAYS))
-    return _ShownFields(*shown)
+    return _TopFields(*shown)
 
 
 NamedTopic = tuple[str, str]
@@ -69,7 +69,7 @@ def _topics(message: ExchangeMessage | None) -> list[NamedTopic]:
     found: list[NamedTopic] = []
     if message is None:
         return found
-    for name in _shown_fields(message.layout.body, message.layout.body_version).topic_arrays:
+    for name in _top_fields(message.layout.body, message.layout.body_version).topic_arrays:
         topics = message.body.get(name)
         for topic in topics if isinstance(topics, list) else []:
             if isinstance(topic, str):
@@ -94,7 +94,7 @@ def _subjects(request: ExchangeMessage | None) -> list[str]:
     """What a request is about besides topics: a group, a transaction, a member; of several, the first."""
     if request is None:
         return []
-    shown = _shown_fields(request.layout.body, request.layout.body_version)
+    shown = _top_fields(request.layout.body, request.layout.body_version)
     subject, several = _first(request.body, shown.subjects), _first(request.body, shown.subject_arrays)
     if isinstance(subject, str):
         return [subject, *_reasons(request.body)]

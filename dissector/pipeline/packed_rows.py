@@ -43,7 +43,7 @@ class Made(NamedTuple):
     rows: Int64
 
 
-class WholeRowBuilder:
+class PackedRowBuilder:
     """Builds the rows of the exchanges of one partition; `keeps_records` says whether contents of records are kept, or
     their digests, and `keeps_bodies` whether bodies are."""
 

@@ -28,7 +28,7 @@ from dissector.pipeline.body_rows import body_rows
 from dissector.pipeline.input_files import input_file
 from dissector.pipeline.observations import Observed, rows_of
 from dissector.pipeline.origins import ConnectionNames, FileOrigins, Origin, Origins, Sources
-from dissector.pipeline.packed_rows import WholeRowBuilder
+from dissector.pipeline.packed_rows import PackedRowBuilder
 from dissector.pipeline.request_columns import number_cells
 from dissector.protocol.schema.errors import error_name
 from dissector.tables.carried_records import CarriedRecords, has_records_field, records_of_entry
@@ -115,7 +115,7 @@ class RowBuilder:
         """Yield the table and the row of everything in some rows of the capture, ascending."""
         is_left = np.ones(len(chosen), np.bool_)
         if not self._options.frames:
-            builder = WholeRowBuilder(
+            builder = PackedRowBuilder(
                 self._capture, self._origins, self.names, keeps_records=self._options.records,
                 keeps_bodies=self._options.bodies,
             )  # fmt: skip

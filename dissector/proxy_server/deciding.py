@@ -13,10 +13,10 @@ from dissector.proxy_server.hooks import (
     Drop,
     FrameHead,
     Hold,
+    NeedFrame,
     Pass,
     Replace,
     Waiter,
-    Whole,
 )
 
 
@@ -72,9 +72,9 @@ class DecidedFrame:
         match action:
             case Pass(delay, comment):
                 self._go_on(comment, delay)
-            case Whole() if self._head.size <= limits.DEFAULT.frame_size:
+            case NeedFrame() if self._head.size <= limits.DEFAULT.frame_size:
                 self._take = self._gather
-            case Whole():
+            case NeedFrame():
                 self._go_on("", 0)
             case Close(comment, forward=False, reset=reset):
                 self._take = self._discard
@@ -159,7 +159,7 @@ class DecidedFrame:
         whole = b"".join(self._held)
         self._held = []
         action = self._decider.decide(self._head, whole)
-        self._begin(Pass() if isinstance(action, Whole) else action)
+        self._begin(Pass() if isinstance(action, NeedFrame) else action)
         return self._take(whole)
 
     def _pass_and_close(self, action: Close) -> Callable[[bytes], Sequence[Bytes]]:

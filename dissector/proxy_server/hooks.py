@@ -1,8 +1,8 @@
 """What may be done with a frame on its way: the interface of whatever decides that, rules for faults or a person.
 
 A decider of a connection's direction is asked once for each frame, when its head is there. It may ask for the whole
-frame by `WHOLE`, and is asked again with it. What is done is recorded as a comment on the frame's first packet; of a
-response that is changed, the recording has what the client gets, and of a request what the client sent.
+frame by `NEED_FRAME`, and is asked again with it. What is done is recorded as a comment on the frame's first packet; of
+a response that is changed, the recording has what the client gets, and of a request what the client sent.
 
 Without a hook, nothing asks, and no frame is looked at beyond what pairing needs.
 """
@@ -46,7 +46,7 @@ class Pass(NamedTuple):
     comment: str = ""
 
 
-class Whole(NamedTuple):
+class NeedFrame(NamedTuple):
     """The decider needs the whole frame. One that is larger than `limits.frame_size` passes."""
 
 
@@ -103,17 +103,17 @@ class Hold(NamedTuple):
     waiter: Waiter
 
 
-Action = Pass | Whole | Replace | Answer | Drop | Close | Hold
+Action = Pass | NeedFrame | Replace | Answer | Drop | Close | Hold
 PASS: Final = Pass()
-WHOLE: Final = Whole()
+NEED_FRAME: Final = NeedFrame()
 
 
 class Decider(Protocol):
     """Decides about the frames of one direction of a connection."""
 
     def decide(self, head: FrameHead, frame: bytes | None) -> Action:
-        """Return what becomes of a frame; `frame` is the whole one, with its size prefix, if `WHOLE` was returned for
-        it, and None before."""
+        """Return what becomes of a frame; `frame` is the whole one, with its size prefix, if `NEED_FRAME` was returned
+        for it, and None before."""
 
 
 class Hook(Protocol):

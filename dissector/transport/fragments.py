@@ -128,7 +128,7 @@ def _whole(parts: _DatagramFragments) -> bytes:
     return bytes(out[: parts.total])
 
 
-class _Whole(NamedTuple):
+class _Datagram(NamedTuple):
     """A complete datagram, with the IP header of the fragment that completed it."""
 
     row: int
@@ -151,7 +151,7 @@ class FragmentReader:
         if not layers:
             return []
         views = [memoryview(layer.data.data) for layer in layers]
-        whole: list[_Whole] = []
+        whole: list[_Datagram] = []
         for n, row, ip, at, captured, end in _in_capture_order(layers):
             if end > captured or end < at:
                 self._ignored[FRAGMENT_CUT] += 1
@@ -180,7 +180,7 @@ class FragmentReader:
             self._ignored[INCOMPLETE] += self._fragments.given_up
             self._fragments.given_up = 0
 
-    def _datagram(self, row: int, packet: memoryview, at: int) -> _Whole | None:
+    def _datagram(self, row: int, packet: memoryview, at: int) -> _Datagram | None:
         """Add a fragment, from its IP header on; return the datagram if it completes it."""
         if packet[0] >> 4 == 4:
             header, kind = V4_HEADER, packet[9]
@@ -194,14 +194,14 @@ class FragmentReader:
             offset, more = head & 0xFFF8, head & 1
             at += FRAGMENT_HEADER
         payload = self._fragments.feed(key, offset, bool(more), bytes(packet[at:]))
-        return None if payload is None else _Whole(row, kind, header, bytes(packet[:header]) + payload)
+        return None if payload is None else _Datagram(row, kind, header, bytes(packet[:header]) + payload)
 
 
-def _kinds(whole: list[_Whole]) -> Int64:
+def _kinds(whole: list[_Datagram]) -> Int64:
     return np.array([datagram.kind for datagram in whole], np.int64)
 
 
-def _located(whole: list[_Whole], depth: int) -> Layer:
+def _located(whole: list[_Datagram], depth: int) -> Layer:
     """Copy the datagrams to one buffer."""
     size = np.array([len(datagram.data) for datagram in whole], np.int64)
     start = np.cumsum(size) - size

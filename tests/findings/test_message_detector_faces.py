@@ -16,7 +16,7 @@ from dissector.core.arrays import Int64
 from dissector.core.finding import Severity
 from dissector.findings.detectors.sequence_numbers import RetriedBatch
 from dissector.findings.detectors.slow_response import SLOW
-from dissector.pipeline.packed_rows import Made, WholeRowBuilder
+from dissector.pipeline.packed_rows import Made, PackedRowBuilder
 from tests.conftest import PCAPS, some_of
 from tests.findings.message_detectors import (
     AllAcks,
@@ -102,15 +102,15 @@ def test_rows_with_and_without_findings_go_by_columns(
 def test_rows_of_tables_with_findings_are_made_by_columns(
     paths: dict[str, Path], name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    make, by_columns = WholeRowBuilder.rows, 0
+    make, by_columns = PackedRowBuilder.rows, 0
 
-    def counted(builder: WholeRowBuilder, chosen: Int64) -> Iterator[Made]:
+    def counted(builder: PackedRowBuilder, chosen: Int64) -> Iterator[Made]:
         nonlocal by_columns
         for made in make(builder, chosen):
             by_columns += len(made.rows)
             yield made
 
-    monkeypatch.setattr(WholeRowBuilder, "rows", counted)
+    monkeypatch.setattr(PackedRowBuilder, "rows", counted)
     tables([paths[name]])
     without, by_columns = by_columns, 0
     use(monkeypatch, AllAcks, RoundWatermark)

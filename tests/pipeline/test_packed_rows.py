@@ -14,7 +14,7 @@ from dissector.conversation import Conversation, End, Turn, packets, pcapng
 from dissector.core.arrays import Int64
 from dissector.pipeline import packed_rows
 from dissector.pipeline.carried_columns import Columns, record_columns
-from dissector.pipeline.packed_rows import Made, WholeRowBuilder
+from dissector.pipeline.packed_rows import Made, PackedRowBuilder
 from dissector.pipeline.partition_rows import WriteOptions
 from dissector.protocol.records.from_json import records_bytes
 from dissector.tables.arrow_types import arrow_schema
@@ -40,17 +40,17 @@ def as_written(table: str, rows: list[dict[str, object]]) -> Counter[str]:
 def assert_same(files: list[Path], parts: int, monkeypatch: pytest.MonkeyPatch, options: WriteOptions = KEPT) -> int:
     """Compare both ways; return how many rows came by columns."""
     by_columns = 0
-    make = WholeRowBuilder.rows
+    make = PackedRowBuilder.rows
 
-    def counted(builder: WholeRowBuilder, chosen: Int64) -> Iterator[Made]:
+    def counted(builder: PackedRowBuilder, chosen: Int64) -> Iterator[Made]:
         nonlocal by_columns
         for made in make(builder, chosen):
             by_columns += len(made.rows)
             yield made
 
-    monkeypatch.setattr(WholeRowBuilder, "rows", counted)
+    monkeypatch.setattr(PackedRowBuilder, "rows", counted)
     found = tables(files, parts=parts, options=options)
-    monkeypatch.setattr(WholeRowBuilder, "rows", none_of)
+    monkeypatch.setattr(PackedRowBuilder, "rows", none_of)
     expected = tables(files, parts=parts, options=options)
     for table in FACT_TABLES:
         assert as_written(table, found[table]) == as_written(table, expected[table]), table

@@ -16,8 +16,8 @@ from dissector.conversation.pcapng import ETHERNET
 from dissector.proxy_server import BrokerAddress, ProxySettings
 from dissector.proxy_server.broker_ports import BrokerPorts, Listener
 from dissector.proxy_server.hooks import (
+    NEED_FRAME,
     PASS,
-    WHOLE,
     Action,
     Answer,
     Close,
@@ -178,7 +178,7 @@ async def test_a_request_that_is_late_holds_back_those_behind_it_and_none_before
 
 async def test_a_response_that_is_late_comes_even_if_the_broker_has_closed(tmp_path: Path) -> None:
     def late(head: FrameHead, frame: bytes | None) -> Action:
-        return WHOLE if frame is None else Pass(0.2, "late")
+        return NEED_FRAME if frame is None else Pass(0.2, "late")
 
     async with between(tmp_path, OneHook(responses=late)) as client:
         client.broker.most = 2
@@ -208,7 +208,7 @@ async def test_an_answer_may_take_the_place_of_what_the_broker_did(tmp_path: Pat
     def made(head: FrameHead, frame: bytes | None) -> Action:
         if head.correlation_id != 2:
             return PASS
-        return WHOLE if frame is None else Answer(response(2, b"not me"), "made", forward=True, delay=0.1)
+        return NEED_FRAME if frame is None else Answer(response(2, b"not me"), "made", forward=True, delay=0.1)
 
     async with between(tmp_path, OneHook(made)) as client:
         client.ask(1, 2, 3)
@@ -249,7 +249,7 @@ async def test_a_connection_is_closed_before_a_request_or_after_it(tmp_path: Pat
 
 async def test_a_frame_is_replaced_and_the_recording_has_the_clients_view(tmp_path: Path) -> None:
     def edited(head: FrameHead, frame: bytes | None) -> Action:
-        return WHOLE if frame is None else Replace(response(head.correlation_id, b"edited bytes"), "edited")
+        return NEED_FRAME if frame is None else Replace(response(head.correlation_id, b"edited bytes"), "edited")
 
     async with between(tmp_path, OneHook(responses=edited)) as client:
         client.ask(1)

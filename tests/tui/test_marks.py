@@ -13,7 +13,7 @@ from dissector.conversation import pcapng
 from dissector.export.packets import carrying_packets
 from tests.tui.main_driver import JAVA, opened
 from tests.tui.test_filter import shown
-from tui.folders import state_folder, write_whole
+from tui.folders import state_folder, write_file
 from tui.row_marks import SAMPLE, RowMarks, identity
 
 
@@ -61,7 +61,7 @@ NEARLY = st.fixed_dictionaries(
 @given(ANYTHING | NEARLY)
 def test_an_invalid_file_of_marks_is_ignored(value: object) -> None:
     name = identity([JAVA])
-    write_whole(state_folder() / "marks" / f"{name}.json", json.dumps(value).encode())
+    write_file(state_folder() / "marks" / f"{name}.json", json.dumps(value).encode())
     marks = RowMarks()
     marks.keep([JAVA], 10)
     assert marks.marked <= set(range(10))

@@ -11,7 +11,7 @@ from tests.tui.main_driver import JAVA, opened
 from tests.tui.test_panes_feature import drag
 from tui.appearance import PaneLayout
 from tui.features.panes import PaneSizes, load_pane_sizes, save_pane_sizes
-from tui.folders import state_folder, write_whole
+from tui.folders import state_folder, write_file
 from tui.settings import load
 
 
@@ -124,7 +124,7 @@ async def test_default_sizes_are_not_saved() -> None:
     )
 )
 def test_sizes_are_valid_whatever_the_file_has(data: bytes) -> None:
-    write_whole(state_folder() / "panes.json", data)
+    write_file(state_folder() / "panes.json", data)
     panes = load_pane_sizes()
     assert 0 <= panes.list_share <= 1
     assert 0 <= panes.column_share <= 1

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tui.folders import state_folder, write_whole
+from tui.folders import state_folder, write_file
 from tui.recents import FILES, FILTERS, KEPT, recent, recent_captures, remember, remember_capture
 
 
@@ -37,7 +37,7 @@ def test_files_that_were_opened_together_are_remembered_together(tmp_path: Path)
     | st.sampled_from([b"[]", b'{"filters": 3}', b'{"filters": [1, "x", null, ""]}', b"[" * 9999])
 )
 def test_an_invalid_file_is_an_empty_history(data: bytes) -> None:
-    write_whole(state_folder() / "recents.json", data)
+    write_file(state_folder() / "recents.json", data)
     assert set(recent(FILTERS)) <= {"x"}
     remember(FILTERS, "api == Fetch")
     assert recent(FILTERS)[0] == "api == Fetch"
@@ -52,8 +52,8 @@ def test_a_folder_that_cannot_be_made_is_no_error(monkeypatch: pytest.MonkeyPatc
 
 def test_a_file_is_whole_or_as_it_was(tmp_path: Path) -> None:
     path = tmp_path / "deep" / "file"
-    write_whole(path, b"one")
-    write_whole(path, b"two")
+    write_file(path, b"one")
+    write_file(path, b"two")
     assert path.read_bytes() == b"two"
     assert [*path.parent.iterdir()] == [path]
     assert path.stat().st_mode & 0o077 == 0

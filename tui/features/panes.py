@@ -13,7 +13,7 @@ from textual.widget import Widget
 
 from tui.appearance import PaneLayout
 from tui.feature import PANES, ScreenFeature
-from tui.folders import state_folder, write_whole
+from tui.folders import state_folder, write_file
 from tui.messages import SavePreference
 from tui.screens.core_screen import CoreScreen
 from tui.settings import LAYOUT
@@ -53,7 +53,7 @@ def _share(value: float) -> float:
 def save_pane_sizes(panes: PaneSizes) -> None:
     """Save sizes for the next start."""
     with suppress(OSError):
-        write_whole(state_folder() / _FILE, json.dumps(panes._asdict()).encode())
+        write_file(state_folder() / _FILE, json.dumps(panes._asdict()).encode())
 
 
 SLIM, NARROW = 76, 130

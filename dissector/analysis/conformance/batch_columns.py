@@ -21,7 +21,7 @@ def batches_in(data: bytes) -> list[Batch]:
     ]
 
 
-class LoneBatches(NamedTuple):
+class BatchColumns(NamedTuple):
     """Batches that are alone in their `records` fields."""
 
     is_odd: Bool
@@ -31,7 +31,7 @@ class LoneBatches(NamedTuple):
     """By the place of their exchange."""
 
     @property
-    def of_producers(self) -> "LoneBatches":
+    def of_producers(self) -> "BatchColumns":
         """Those with a producer id."""
         return self._replace(columns=self.columns.where(self.columns.producer_id != NO_PRODUCER))
 

@@ -13,7 +13,7 @@ from typing import Final, cast
 
 import numpy as np
 
-from dissector.analysis.conformance.batch_columns import LoneBatches, batches_in
+from dissector.analysis.conformance.batch_columns import BatchColumns, batches_in
 from dissector.analysis.conformance.declared_fields import TROUBLE, Reads, SideFields, is_set
 from dissector.analysis.conformance.events import NOWHERE, Computed, MessageEvent, MessagePlaces
 from dissector.bulk.body_fields import NO_TEXT, ElementNames, OfBodies, OfElements
@@ -160,7 +160,7 @@ class MessageColumns:
             for n in asked:
                 passes[n][some] |= found.passes[n] & found.is_read & chosen[n][some]
                 is_careful[n][some] |= ~found.is_read & chosen[n][some]
-        self._decode_careful([reads for _, reads in questions], is_careful, passes)
+        self._decode_unread([reads for _, reads in questions], is_careful, passes)
         return passes
 
     def _there(self, side: str) -> Bool:
@@ -200,7 +200,7 @@ class MessageColumns:
             self._ask_all(np.flatnonzero(self._there(side)), side, {}, [])
         return self._are_read[side]
 
-    def _decode_careful(self, reads: Sequence[Reads], is_careful: Sequence[Bool], passes: Sequence[Bool]) -> None:
+    def _decode_unread(self, reads: Sequence[Reads], is_careful: Sequence[Bool], passes: Sequence[Bool]) -> None:
         """Ask what columns can't read."""
         sides = [[SideFields.of(each, side) for side in SIDES] for each in reads]
         careful = np.flatnonzero(np.any([are & ~known for are, known in zip(is_careful, passes, strict=True)], axis=0))
@@ -239,15 +239,15 @@ class MessageColumns:
         return numbered_rows(self.found.api_key, self.found.version)[0] + 1
 
     @cached_property
-    def is_request_plain(self) -> Bool:
+    def is_request_readable(self) -> Bool:
         """Which exchanges have a request that columns can read."""
         return self._read(REQUEST)
 
     @cached_property
-    def is_plain(self) -> Bool:
+    def is_readable(self) -> Bool:
         """Which exchanges columns can read, both messages, or the one that is there."""
-        plain: Bool = self.is_request_plain & (self._read(RESPONSE) | ~self.is_answered)
-        return plain
+        readable: Bool = self.is_request_readable & (self._read(RESPONSE) | ~self.is_answered)
+        return readable
 
     def numbers(self, apis: Iterable[str], names: Sequence[str], *, side: str) -> dict[str, OfBodies]:
         """Numbers that stand alone in the bodies of one side, by name, for both messages of each exchange: ``(m,)``.
@@ -273,7 +273,7 @@ class MessageColumns:
         found = {name: np.full(len(self.rows), NO_TEXT) for name in names}
         if not len(chosen):
             return dict.fromkeys(names, np.full(len(self.exchange), NO_TEXT))
-        read = self._unmasked.messages.lone_texts(self.rows[chosen], names, self._texts, is_request=is_request)
+        read = self._unmasked.messages.body_texts(self.rows[chosen], names, self._texts, is_request=is_request)
         for name, numbers in read.items():
             found[name][chosen] = numbers
         for at, name, value in self._decoded_fields(chosen, names, is_request=is_request):
@@ -284,7 +284,7 @@ class MessageColumns:
         self, chosen: Int64, names: Sequence[str], *, is_request: bool
     ) -> Iterator[tuple[int, str, object]]:
         """Yield the fields of bodies that columns can't read, by exchange and name."""
-        careful = chosen[~(self.is_request_plain if is_request else self.is_plain)[chosen]]
+        careful = chosen[~(self.is_request_readable if is_request else self.is_readable)[chosen]]
         for at, exchange in zip(careful.tolist(), self.decoded(careful), strict=True):
             event = MessageEvent.of(exchange, is_request=is_request)
             for name in names:
@@ -300,7 +300,7 @@ class MessageColumns:
         return found._replace(row=chosen[found.row])
 
     @cached_property
-    def batches(self) -> LoneBatches:
+    def batches(self) -> BatchColumns:
         """The batches of Produce requests."""
         topics = ValueNumbers[str]()
         chosen = np.flatnonzero(self.of({"Produce"}))
@@ -314,7 +314,7 @@ class MessageColumns:
                 for partition in topic["partition_data"]
                 for batch in batches_in(partition["records"] or b"")
             )
-        return LoneBatches(is_odd, found.columns._replace(at=chosen[found.columns.at]))
+        return BatchColumns(is_odd, found.columns._replace(at=chosen[found.columns.at]))
 
     @cached_property
     def has_asked(self) -> Bool:

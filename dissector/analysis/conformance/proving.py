@@ -120,7 +120,7 @@ class _Look(NamedTuple):
         concerned = columns.of(rule.apis) & (columns.has_request if is_request else columns.is_answered)
         concerned &= ~silent
         sides = {side: SideFields.of(rule.reads, side) for side in SIDES}
-        is_equal = concerned & columns.is_plain  # what a message that can't be read is tried as depends on the order
+        is_equal = concerned & columns.is_readable  # what a message that can't be read is tried as depends on the order
         is_equal &= ~passing
         keys = np.zeros(len(concerned), np.int64)
         for name in (REQUEST,) if is_request else (REQUEST, RESPONSE):

@@ -34,8 +34,8 @@ from dissector.protocol.records.columns import (
 )
 from dissector.protocol.records.compression import DecompressionBudget, DecompressionError
 from dissector.protocol.records.entries import RecordsEntryKind
+from dissector.protocol.records.opened_sections import OpenedSections, within_budgets
 from dissector.protocol.records.to_json import frame_budget
-from dissector.protocol.records.whole_frames import OpenedSections, within_budgets
 from dissector.protocol.wire import WireError
 
 ENTRIES: Final = 4096

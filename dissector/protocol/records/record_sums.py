@@ -20,7 +20,7 @@ from dissector.core.arrays import UInt8
 from dissector.core.kernel import kernel_function
 from dissector.protocol.records.columns import BatchError, Entries, column
 from dissector.protocol.records.entries import LEAST_RECORD
-from dissector.protocol.records.whole_frames import HEADER, OpenedSections
+from dissector.protocol.records.opened_sections import HEADER, OpenedSections
 
 _sum_records = kernel_function("sum_records", "PqPqPP")
 RECORD_SUM: Final = np.dtype([("records", np.uint64), ("keyed", np.uint64), ("keyed_count", np.uint64)])

@@ -28,7 +28,7 @@ from dissector.proxy_server.faults.armed_rule import ArmedRule
 from dissector.proxy_server.faults.conversation import TEACHING, FetchSession, TopicNames
 from dissector.proxy_server.faults.exchange_parts import of_head, of_request, set_body, with_response
 from dissector.proxy_server.faults.rules import FaultRule
-from dissector.proxy_server.hooks import PASS, WHOLE, Action, Connection, FrameHead, Hold, Pass
+from dissector.proxy_server.hooks import NEED_FRAME, PASS, Action, Connection, FrameHead, Hold, Pass
 
 MOST_WAITING: Final = 10_000
 """Requests of a connection whose response rules wait for."""
@@ -211,7 +211,7 @@ class RequestFaults:
         found = tuple((each, result) for each, result in found if not each.is_over(now_ns))
         if frame is None and (follows or any(_needs_request(each, result, head) for each, result in found)):
             if head.size <= limits.DEFAULT.frame_size:
-                return WHOLE
+                return NEED_FRAME
             found = self._without_large(found, head)
         return self._muted(now_ns, head, self._decided(now_ns, head, frame, found, follows=follows))
 
@@ -292,7 +292,7 @@ class ResponseFaults:
         rules = () if waiting is None else waiting.rules
         if frame is None and (teaches or any(_needs_response(each, result) for each, result in rules)):
             if head.size <= limits.DEFAULT.frame_size:
-                return WHOLE
+                return NEED_FRAME
             for each, result in rules:
                 each.unable += _needs_response(each, result)
             rules = tuple((each, result) for each, result in rules if not _needs_response(each, result))

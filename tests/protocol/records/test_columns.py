@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from dissector.core.grouping import gathered
 from dissector.core.limits import DEFAULT, Limits
 from dissector.protocol.records import batch as batch_module
-from dissector.protocol.records import column_reader, whole_frames
+from dissector.protocol.records import column_reader, opened_sections
 from dissector.protocol.records.batch import Batch, Record, RecordHeader
 from dissector.protocol.records.column_reader import RecordReader
 from dissector.protocol.records.columns import (
@@ -280,7 +280,7 @@ def test_frames_for_which_there_is_no_room_at_once_are_read_in_turn(monkeypatch:
     ends = np.cumsum([len(each) for each in made])
     data = np.frombuffer(b"".join(made), np.uint8)
     for most in (2_100, 4_200, 6_300, 1 << 20):
-        monkeypatch.setattr(whole_frames, "MOST_PLAIN", most)
-        monkeypatch.setattr(whole_frames, "FEW_BYTES", 0)
+        monkeypatch.setattr(opened_sections, "MOST_PLAIN", most)
+        monkeypatch.setattr(opened_sections, "FEW_BYTES", 0)
         read = list(RecordReader().read(data, np.append(0, ends[:-1]), ends, np.arange(6)))
         assert sum(len(part.offset) for part in read) == 12

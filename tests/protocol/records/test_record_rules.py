@@ -23,10 +23,10 @@ from dissector.protocol.records.entries import LEAST_RECORD, RecordsEntryKind
 from dissector.protocol.records.from_json import batch_bytes, records_bytes
 from dissector.protocol.records.legacy import LegacyRecord
 from dissector.protocol.records.lz4 import MAGIC, single_block, with_right_checksum, with_wrong_checksum
+from dissector.protocol.records.opened_sections import within_budgets
 from dissector.protocol.records.span_cursor import SpanCursor, text_preview, timestamp_note
 from dissector.protocol.records.to_json import frame_budget, records_object
 from dissector.protocol.records.tracing import RecordTracer, batch_faults, order_faults
-from dissector.protocol.records.whole_frames import within_budgets
 from dissector.protocol.tree import ByteSource, Node
 from dissector.protocol.wire import WireError
 from tests.cases import cases

@@ -8,7 +8,7 @@ from dissector.protocol.message import Values, request_layout, response_layout
 from dissector.protocol.schema.api_keys import ApiKey
 from dissector.proxy_server.faults import FaultHook, read_rule
 from dissector.proxy_server.faults.hook import MOST_KEPT, MOST_WAITING
-from dissector.proxy_server.hooks import PASS, WHOLE, Action, Answer, Close, Connection, Drop, FrameHead, Pass
+from dissector.proxy_server.hooks import NEED_FRAME, PASS, Action, Answer, Close, Connection, Drop, FrameHead, Pass
 from tests.proxy_server.faults.wires import ANSWERS, RECORDS, REQUESTS
 
 KEYS = {"Produce": 0, "Fetch": 1, "Heartbeat": 12}
@@ -62,14 +62,14 @@ class Wire:
         ("api == Produce: drop", Drop, PASS),
         ("api == Produce && client_id == me: close", Close, PASS),
         ("api == Produce && client_id == other: drop", PASS, PASS),
-        ("topic == orders: drop", WHOLE, PASS),
+        ("topic == orders: drop", NEED_FRAME, PASS),
         ("api == Produce && group == x: drop", PASS, PASS),
         ("client == 127.0.0.1:50000 && version > 7: drop", Drop, PASS),
         ("corr == 1: drop", Drop, Drop),
-        ("api == Produce: error NOT_LEADER_OR_FOLLOWER", WHOLE, PASS),
+        ("api == Produce: error NOT_LEADER_OR_FOLLOWER", NEED_FRAME, PASS),
         ("api == Produce: delay 1s", PASS, PASS),
-        ("topic == orders: delay 1s", WHOLE, PASS),
-        ("api == Produce && error: delay 1s", WHOLE, PASS),
+        ("topic == orders: delay 1s", NEED_FRAME, PASS),
+        ("api == Produce && error: delay 1s", NEED_FRAME, PASS),
     ],
 )
 def test_a_frame_is_asked_for_only_where_the_head_does_not_decide(
@@ -89,14 +89,14 @@ def test_a_response_is_asked_for_only_if_the_rule_needs_it() -> None:
         assert wire.answered("Heartbeat", 2) == PASS
     for rule in ("throttle 1s", "error CORRUPT_MESSAGE acted"):
         wire = Wire(f"api == Produce: {rule}")
-        assert (wire.asked("Produce"), wire.answered("Produce")) == (PASS, WHOLE)
+        assert (wire.asked("Produce"), wire.answered("Produce")) == (PASS, NEED_FRAME)
 
 
 def test_a_rule_that_is_over_asks_for_nothing() -> None:
     wire = Wire("topic == orders: error NOT_LEADER_OR_FOLLOWER, first 1", "topic == orders: drop, for 5s")
     assert isinstance(wire.whole("Produce"), Answer)
     assert isinstance(wire.whole("Produce", 2), Drop)
-    assert wire.asked("Produce", 3) == WHOLE
+    assert wire.asked("Produce", 3) == NEED_FRAME
     wire.now_ns += 5 * SECOND
     assert wire.asked("Produce", 4) == PASS
 
@@ -105,7 +105,7 @@ def test_what_is_too_large_to_be_held_is_counted() -> None:
     wire = Wire("topic == orders: drop", "api == Produce: close")
     assert isinstance(wire.asked("Produce", size=limits.DEFAULT.frame_size + 1), Close)
     assert wire.counts == [(0, 0, 0, 1), (1, 1, 1, 0)]
-    assert wire.asked("Produce", 2, size=limits.DEFAULT.frame_size) == WHOLE
+    assert wire.asked("Produce", 2, size=limits.DEFAULT.frame_size) == NEED_FRAME
     wire = Wire("api == Produce: throttle 1s")
     wire.asked("Produce")
     assert wire.answered("Produce", size=limits.DEFAULT.frame_size + 1) == PASS

@@ -147,7 +147,7 @@ class EndInFlight(RuleMemory):
         received = produces & columns.is_response
         waiting = running(name, (produces & columns.is_request).astype(np.int64) - received)
         asks = is_named & columns.is_request & columns.messages_of(ends)
-        unclear = received & columns.messages_of(~columns.is_plain)
+        unclear = received & columns.messages_of(~columns.is_readable)
         found = unless(asks.astype(np.int64), (asks & (waiting > 0)) | unclear, name)
         return found._replace(open=found.open & is_named)
 

@@ -55,7 +55,7 @@ class ForwardedTags(RuleMemory):
             sender = columns.request_ids(at)
             if sender in earlier:
                 earlier[sender].append(at)
-            elif not columns.is_request_plain[at]:
+            elif not columns.is_request_readable[at]:
                 is_open[at] = True  # its header says who sent it
         for at, key in zip(which.tolist(), keys, strict=True):
             if key is not None:

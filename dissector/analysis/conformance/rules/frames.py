@@ -205,7 +205,7 @@ class OfferedVersions(RuleMemory):
         different, which = np.unique(kinds, axis=0, return_inverse=True)
         is_offered = [low <= version <= high for number, key, version in different.tolist()
                       for low, high in (ranges[number].get(key, NOT_OFFERED),)]  # fmt: skip
-        is_kept = np.array(is_offered, np.bool_)[which] & columns.is_request_plain[columns.exchange[asks]]
+        is_kept = np.array(is_offered, np.bool_)[which] & columns.is_request_readable[columns.exchange[asks]]
         kept, is_open = np.zeros((2, len(answers)), np.int64)
         kept[asks], is_open[asks] = is_kept, ~is_kept
         is_open[before[asks[~is_kept]]] = True
@@ -283,7 +283,7 @@ class VersionFallback(RuleMemory):
         before = latest(columns.connection, refused)
         asks &= before > latest(columns.connection, asks)
         version = columns.found.version[columns.exchange]
-        is_odd = (asks | refused) & columns.messages_of(~columns.is_request_plain)
+        is_odd = (asks | refused) & columns.messages_of(~columns.is_request_readable)
         is_odd |= asks & (version >= version[before])
         found = unless(asks.astype(np.int64), is_odd, columns.connection)
         return found._replace(open=found.open & columns.messages_of(columns.of(apis)))

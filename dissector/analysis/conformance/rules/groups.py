@@ -200,7 +200,7 @@ class EmptyAssignments(RuleMemory):
         asks = columns.is_response & error.is_there & (error.values == ErrorCode.NONE) & (before != NOTHING)
         asks &= has_some & (generation.values == generation.values[before])
         is_odd = asks & columns.messages_of(columns.tested(apis, {"response.assignment": is_empty}))
-        is_odd |= columns.messages_of(columns.of(apis) & ~columns.is_plain) | repeats
+        is_odd |= columns.messages_of(columns.of(apis) & ~columns.is_readable) | repeats
         found = unless(asks.astype(np.int64), is_odd, group)
         return found._replace(open=found.open & columns.messages_of(columns.of(apis)))
 

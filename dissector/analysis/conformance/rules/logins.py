@@ -35,7 +35,7 @@ class HandshakeFirst(RuleMemory):
         before = latest(columns.connection, columns.is_response & error.is_there)
         tokens = columns.is_request & columns.messages_of(columns.of({"SaslAuthenticate"}))
         is_accepted = (before != NOTHING) & (error.values[before] == ErrorCode.NONE)
-        is_accepted &= columns.is_request_plain[columns.exchange]
+        is_accepted &= columns.is_request_readable[columns.exchange]
         found = unless(tokens.astype(np.int64), tokens & ~is_accepted, columns.connection)
         return found._replace(open=found.open & columns.messages_of(columns.of(apis)))
 
@@ -133,7 +133,7 @@ class SessionLifetime(RuleMemory):
         limit_ns = np.minimum(lifetime.values[before], LONGEST_MS) * 1_000_000
         sent = columns.is_request & (before != NOTHING) & columns.messages_of(~columns.of(_LOGIN))
         is_late = sent & (columns.time_ns - columns.time_ns[before] > limit_ns)
-        is_odd = columns.is_response & columns.messages_of(columns.of({"SaslAuthenticate"}) & ~columns.is_plain)
+        is_odd = columns.is_response & columns.messages_of(columns.of({"SaslAuthenticate"}) & ~columns.is_readable)
         return unless(sent.astype(np.int64), is_late | is_odd, columns.connection)
 
     def request(self, event: MessageEvent) -> Iterator[Verdict]:

@@ -156,7 +156,7 @@ class IdempotentInFlight(RuleMemory):
         has_producer = np.zeros(len(columns.rows), np.bool_)
         has_producer[sent.of_producers.columns.at] = True
         says = columns.is_request & columns.messages_of(has_producer & columns.is_answered)
-        unclear = columns.of(apis) & (sent.is_odd | (columns.is_answered & ~columns.is_plain))
+        unclear = columns.of(apis) & (sent.is_odd | (columns.is_answered & ~columns.is_readable))
         is_odd = (says & (waiting > IN_FLIGHT)) | columns.messages_of(unclear)
         found = unless(says.astype(np.int64), is_odd, columns.connection)
         return found._replace(open=found.open & columns.messages_of(columns.of(apis)))

@@ -30,7 +30,7 @@ EARLY: Final = 1 << 12
 """Rows that are printed during the examination: for the rest several processes are quicker."""
 
 
-class WholeFile:
+class FilePrinter:
     """Prints the rows of a capture, or those that match a filter, once."""
 
     def __init__(self, capture: Capture, printing: RowRenderer, row_filter: "Filter | None") -> None:

@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 from dissector.capture_session import Capture, Progress
-from dissector.cli import whole_file
+from dissector.cli import file_printing
+from dissector.cli.file_printing import FilePrinter
 from dissector.cli.formats import Format
 from dissector.cli.render.printing import RowRenderer
-from dissector.cli.whole_file import WholeFile
 from dissector.filter import parse
 from tests.conftest import PCAPS, some_of
 from tests.findings.test_examination import RECORDED, VARIED
@@ -79,7 +79,7 @@ def test_the_output_is_as_if_all_was_examined_first(
     form: tuple[Format, str | None], text: str | None, limit: int | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("dissector.findings.framework.examination.STEP", 7)
-    monkeypatch.setattr(whole_file, "EARLY", 30)
+    monkeypatch.setattr(file_printing, "EARLY", 30)
     for paths in ([QUICK[0]], [SEGMENT, QUICK[1]]):
         out = Stdout()
         monkeypatch.setattr("sys.stdout", out)
@@ -87,7 +87,7 @@ def test_the_output_is_as_if_all_was_examined_first(
             for _ in capture.read():
                 pass
             wanted = None if text is None else parse(text)
-            printed = WholeFile(capture, RowRenderer.of(*form), wanted).print(limit)
+            printed = FilePrinter(capture, RowRenderer.of(*form), wanted).print(limit)
         expected = examined_first(paths, form, text, limit)
         assert out.buffer.getvalue() == expected
         assert printed == (expected.count(b"\n") > (1 if form[0] is Format.CSV else 0))
@@ -102,13 +102,13 @@ def test_every_finding_is_known_at_its_row(path: Path, monkeypatch: pytest.Monke
     with Capture([str(path)]) as capture:
         for _ in capture.read():
             pass
-        WholeFile(capture, RowRenderer.of(Format.CSV, None), parse("number > 0")).print(len(capture))
+        FilePrinter(capture, RowRenderer.of(Format.CSV, None), parse("number > 0")).print(len(capture))
     assert out.buffer.getvalue() == examined_first([path], (Format.CSV, None), None, None)
 
 
 def test_the_first_rows_are_printed_before_the_last_are_examined(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("dissector.cli.whole_file.FIRST_STEP", 10)
-    monkeypatch.setattr("dissector.cli.whole_file.ROWS_PER_STEP", 10)
+    monkeypatch.setattr("dissector.cli.file_printing.FIRST_STEP", 10)
+    monkeypatch.setattr("dissector.cli.file_printing.ROWS_PER_STEP", 10)
     out = Stdout()
     monkeypatch.setattr("sys.stdout", out)
     with Capture([str(PCAPS / "librdkafka-pipelined.pcapng")]) as capture:
@@ -123,19 +123,19 @@ def test_the_first_rows_are_printed_before_the_last_are_examined(monkeypatch: py
                 yield examined
 
         monkeypatch.setattr(capture.findings, "examine", examine)
-        WholeFile(capture, RowRenderer.of(Format.TEXT, None), parse("api == Produce")).print(None)
+        FilePrinter(capture, RowRenderer.of(Format.TEXT, None), parse("api == Produce")).print(None)
         assert len(sizes) > 5
         assert sizes[1] < sizes[len(sizes) // 2] < len(out.buffer.getvalue())
 
 
 def test_a_limit_ends_the_examination_too(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("dissector.cli.whole_file.FIRST_STEP", 10)
-    monkeypatch.setattr("dissector.cli.whole_file.ROWS_PER_STEP", 10)
+    monkeypatch.setattr("dissector.cli.file_printing.FIRST_STEP", 10)
+    monkeypatch.setattr("dissector.cli.file_printing.ROWS_PER_STEP", 10)
     monkeypatch.setattr("sys.stdout", out := Stdout())
     with Capture([str(PCAPS / "librdkafka-pipelined.pcapng")]) as capture:
         for _ in capture.read():
             pass
-        WholeFile(capture, RowRenderer.of(Format.TEXT, None), parse("api == Produce")).print(1)
+        FilePrinter(capture, RowRenderer.of(Format.TEXT, None), parse("api == Produce")).print(1)
         assert out.buffer.getvalue().count(b"\n") == 2
         assert next(capture.findings.examine(step=10)).done < len(capture)
 
@@ -148,5 +148,5 @@ def test_a_filter_that_no_row_matches_examines_nothing(form: Format, monkeypatch
             pass
         monkeypatch.setattr(capture.findings, "examine", lambda **_: pytest.fail("rows are examined"))
         wanted = parse("request.max_wait_ms == 77777")
-        assert not WholeFile(capture, RowRenderer.of(form, None), wanted).print(None)
+        assert not FilePrinter(capture, RowRenderer.of(form, None), wanted).print(None)
     assert out.buffer.getvalue() == b""

@@ -20,7 +20,7 @@ NOT_EXPECTED, CLOSED, MISSING = range(3)
 REASONS: Final = 3
 
 
-class LoneRequests:
+class UnansweredRequests:
     """Those of one capture. `is_ended` says whether a connection was closed."""
 
     def __init__(self, indexer: Indexer, is_ended: Callable[[int], bool]) -> None:
