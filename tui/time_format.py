@@ -5,9 +5,9 @@ from enum import Enum
 from typing import Final
 
 from dissector.core.text import seconds
+from dissector.core.times import SECOND
 
 REFERENCE: Final = "*REF*"
-_SECOND: Final = 1_000_000_000
 
 
 class TimeFormat(Enum):
@@ -52,7 +52,7 @@ def time_text(time_ns: int, form: TimeFormat, since_ns: int) -> str:
     if form is TimeFormat.EPOCH:
         return seconds(time_ns)
     if form in (TimeFormat.LOCAL, TimeFormat.UTC):
-        whole, rest = divmod(time_ns, _SECOND)
+        whole, rest = divmod(time_ns, SECOND)
         try:
             moment = datetime.fromtimestamp(whole, UTC)
             day = (moment if form is TimeFormat.UTC else moment.astimezone()).strftime("%H:%M:%S")
@@ -67,7 +67,7 @@ def date_text(time_ns: int, form: TimeFormat) -> str:
     if form not in (TimeFormat.LOCAL, TimeFormat.UTC):
         return ""
     try:
-        moment = datetime.fromtimestamp(time_ns // _SECOND, UTC)
+        moment = datetime.fromtimestamp(time_ns // SECOND, UTC)
         moment = moment if form is TimeFormat.UTC else moment.astimezone()
     except (OverflowError, OSError, ValueError):
         return ""

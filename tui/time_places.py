@@ -9,10 +9,10 @@ from fractions import Fraction
 from typing import Final
 
 from dissector.core.text import clean
+from dissector.core.times import SECOND, fraction_ns
 from dissector.filter.grammar import NANOSECONDS
 from tui.command_line import CommandError
 
-_SECOND: Final = 1_000_000_000
 _SPAN: Final = re.compile(r"(?P<sign>[+-]?)(?P<number>\d{1,12}(?:\.\d{1,9})?)(?P<unit>[a-zµ]*)")
 _CLOCK: Final = re.compile(
     r"(?:(?P<date>\d{4}-\d\d-\d\d)[T ])?(?P<clock>\d{1,2}:\d\d(?::\d\d(?:\.\d{1,9})?)?)(?P<utc>Z?)"
@@ -43,13 +43,13 @@ def _since(span: re.Match[str], start_ns: int, here_ns: int) -> int | None:
 def _by_clock(clock: re.Match[str], start_ns: int, *, utc: bool) -> int:
     seconds, _, fraction = clock["clock"].partition(".")
     try:
-        start = datetime.fromtimestamp(start_ns // _SECOND, UTC)
+        start = datetime.fromtimestamp(start_ns // SECOND, UTC)
         day = clock["date"] or (start if utc else start.astimezone()).strftime("%Y-%m-%d")
         moment = datetime.fromisoformat(f"{day} {seconds.zfill(8 if seconds.count(':') > 1 else 5)}")
         moment = moment.replace(tzinfo=UTC) if utc else moment.astimezone()
-        time_ns = round(moment.timestamp()) * _SECOND + int(fraction.ljust(9, "0"))
+        time_ns = round(moment.timestamp()) * SECOND + fraction_ns(fraction)
         if not clock["date"] and time_ns < start_ns:
-            time_ns = round((moment + timedelta(days=1)).timestamp()) * _SECOND + int(fraction.ljust(9, "0"))
+            time_ns = round((moment + timedelta(days=1)).timestamp()) * SECOND + fraction_ns(fraction)
         return time_ns
     except (OverflowError, OSError, ValueError):
         raise CommandError(clean(f"{clock[0]!r} is not a time")) from None

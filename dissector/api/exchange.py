@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from dissector.core.finding import Finding
 from dissector.core.suggestions import alternatives
 from dissector.core.text import duration
+from dissector.core.times import SECOND
 from dissector.exchange.model import Exchange as Model
 from dissector.exchange.model import ExchangeMessage
 from dissector.exchange.row_field import RowField
@@ -16,7 +17,6 @@ from dissector.exchange.row_fields import ROW_FIELDS
 if TYPE_CHECKING:
     from dissector.exchange.field_paths import FieldPlace
 
-_SECOND: Final = 1_000_000_000
 _ABSENT: Final = object()
 
 
@@ -74,7 +74,7 @@ class Exchange:
     @property
     def time(self) -> datetime:
         """When it began, in UTC, with microsecond precision."""
-        seconds, rest = divmod(self.time_ns, _SECOND)
+        seconds, rest = divmod(self.time_ns, SECOND)
         return datetime.fromtimestamp(seconds, UTC).replace(microsecond=rest // 1_000)
 
     @property

@@ -21,6 +21,7 @@ from dissector.core.batches import PacketBatch
 from dissector.core.finding import Finding
 from dissector.core.limits import FIRST_PACKETS
 from dissector.core.store import Store
+from dissector.core.times import SECOND
 
 NAME: Final = "packets"
 ETHERNET: Final = 1
@@ -28,7 +29,6 @@ ETHERNET: Final = 1
 _JOINED_BYTES: Final = 8 << 20
 _JOINED_PACKETS: Final = 16 * FIRST_PACKETS
 _MICROSECONDS: Final = 10**6
-_NANOSECONDS: Final = 10**9
 
 
 @dataclass(frozen=True)
@@ -129,10 +129,10 @@ def _time_ns(time: Any) -> int:
     """Return a time as nanoseconds. Raises `CaptureError` if it is none."""
     try:
         if isinstance(time, float):
-            return round(time * _MICROSECONDS) * (_NANOSECONDS // _MICROSECONDS)
+            return round(time * _MICROSECONDS) * (SECOND // _MICROSECONDS)
         if isinstance(time, Sequence):  # a text would be repeated as often as a second has nanoseconds
             raise TypeError
-        nanoseconds: int = round(time * _NANOSECONDS)
+        nanoseconds: int = round(time * SECOND)
     except (TypeError, ValueError, OverflowError):
         raise CaptureError(f"{time!r} is not a time in seconds") from None
     return nanoseconds

@@ -13,11 +13,11 @@ import numpy as np
 from dissector.capture.integers import ByteOrder
 from dissector.capture.pcapng_options import COMMENT, PcapngOptions, options
 from dissector.core.arrays import Bool, Int64, UInt16, UInt64
+from dissector.core.times import SECOND
 
 IF_NAME: Final = 2
 IF_TSRESOL: Final = 9
 IF_TSOFFSET: Final = 14
-NS_PER_SECOND: Final = 1_000_000_000
 MAX_TICKS_PER_SECOND: Final = 1 << 63
 """Finer clocks don't fit 64 bits and don't exist."""
 MAX_OFFSET_NS: Final = 1 << 62
@@ -58,9 +58,9 @@ def read_interface(data: memoryview, at: int, size: int, order: ByteOrder, notes
     for code, value in options(data, at + 16, at + size - 4, order):
         if code == IF_TSRESOL and value:
             base, power = (2, value[0] & 0x7F) if value[0] & 0x80 else (10, value[0])
-            numerator, denominator = NS_PER_SECOND, min(base**power, MAX_TICKS_PER_SECOND)
+            numerator, denominator = SECOND, min(base**power, MAX_TICKS_PER_SECOND)
         elif code == IF_TSOFFSET and len(value) == 8:
-            offset_ns = NS_PER_SECOND * int.from_bytes(value, "big" if order == ">" else "little", signed=True)
+            offset_ns = SECOND * int.from_bytes(value, "big" if order == ">" else "little", signed=True)
         elif code == IF_NAME:
             name = value[:64].decode(errors="replace")
         elif code == COMMENT:
@@ -86,7 +86,7 @@ def times_and_link_types(
     link_type = np.array([interface.link_type for interface in known], np.uint16)[which]
     seconds, rest = np.divmod(ticks, denominator)
     fraction = rest * numerator // denominator
-    fine = denominator > NS_PER_SECOND
+    fine = denominator > SECOND
     if fine.any():  # the product may not fit 64 bits, and the precision is above nanoseconds anyway
         fraction = np.where(fine, (rest.astype(np.float64) * numerator / denominator).astype(np.uint64), fraction)
     time_ns = (seconds * numerator + fraction).astype(np.int64) + offset_ns

@@ -8,6 +8,7 @@ from collections.abc import Iterable
 from functools import cache
 from typing import Final
 
+from dissector.core.times import MILLISECOND
 from dissector.exchange.field_paths import DECODED, SIDES, STRUCT, FieldPlace, Path, header_fields, places_named
 from dissector.filter.value_types import ValueKind, ValueType
 from dissector.protocol.embedded.extra_schemas import extra_schemas
@@ -18,7 +19,6 @@ from dissector.protocol.schema.model import Field
 HEADER, BODY = "header", "body"
 ANY: Final = "any"
 """The type of fields in embedded formats, which the schema of the message doesn't have."""
-MILLISECOND: Final = 10**6
 _TYPES: Final = {
     STRUCT: ValueType.STRUCT, ANY: ValueType.ANY, "bool": ValueType.BOOLEAN, "float64": ValueType.FLOAT,
     "string": ValueType.TEXT,

@@ -15,6 +15,7 @@ from typing import Final, NamedTuple
 import numpy as np
 
 from dissector.core.arrays import UInt8
+from dissector.core.times import MILLISECOND
 from dissector.exchange.index_rows import IndexRows
 from dissector.exchange.model import Exchange
 from dissector.filter.column_evaluation import NO, OPEN, has_any
@@ -34,7 +35,6 @@ _OPENED: Final = (KEY, VALUE)
 PRODUCED: Final = (ApiKey.PRODUCE,)
 FETCHED: Final = (ApiKey.FETCH, ApiKey.SHARE_FETCH, ApiKey.FETCH_SNAPSHOT)
 """APIs whose requests carry records, and those whose responses do."""
-_MILLISECOND: Final = 10**6
 _ANY: Final = ValueKind(ValueType.ANY, nullable=True)
 _NUMBER: Final = ValueKind(ValueType.INTEGER, nullable=True)
 _BOOLEAN: Final = ValueKind(ValueType.BOOLEAN)
@@ -56,7 +56,7 @@ RECORD_FIELDS: Final = {
     "record.partition": RecordField(_NUMBER, "partition of the record", lambda it: (it.partition,)),
     "record.offset": RecordField(_NUMBER, "offset; in a Produce counted from 0 in each batch", lambda it: (it.offset,)),
     "record.timestamp": RecordField(
-        ValueKind(ValueType.TIME, scale=_MILLISECOND, nullable=True), "timestamp of the record",
+        ValueKind(ValueType.TIME, scale=MILLISECOND, nullable=True), "timestamp of the record",
         lambda it: (it.timestamp,),
     ),
     KEY: RecordField(
@@ -200,6 +200,6 @@ class RecordCondition:
             nothing = (None, False) if self.field.kind is _BOOLEAN else (None,)
             return any(each not in nothing for each in values)
         if self.is_relative:
-            start = start_ns // _MILLISECOND
+            start = start_ns // MILLISECOND
             values = [each - start for each in values if isinstance(each, int)]
         return any(map(self.predicate, values))

@@ -16,6 +16,7 @@ from uuid import UUID
 
 from dissector.core.finding import Severity
 from dissector.core.suggestions import nearest
+from dissector.core.times import SECOND, fraction_ns
 from dissector.exchange.model import STORED
 from dissector.exchange.row_field import FieldType, RowField
 from dissector.filter.errors import MismatchError
@@ -154,7 +155,7 @@ def time_ns(text: str) -> int | None:
         seconds = (at - datetime(1970, 1, 1, tzinfo=UTC)) // timedelta(seconds=1)
     except (ValueError, OverflowError):
         return None
-    return seconds * 10**9 + int((fraction or "").ljust(9, "0"))
+    return seconds * SECOND + fraction_ns(fraction or "")
 
 
 def text(word: FilterWord, kind: ValueKind) -> str:

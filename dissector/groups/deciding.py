@@ -9,11 +9,11 @@ from collections.abc import Callable
 from typing import Final, NamedTuple
 
 from dissector.core.text import rough_duration
+from dissector.core.times import MILLISECOND
 from dissector.groups.causes import OTHER_MEMBER, CauseKind, RebalanceCause
 from dissector.groups.member import Member, Roster
 from dissector.groups.rebalance import Rebalance
 
-MILLISECOND: Final = 1_000_000
 NEARLY: Final = 0.9
 """Of a time limit: clients and brokers measure from another moment than the capture shows."""
 MISSED_BEATS: Final = 2.2

@@ -14,8 +14,9 @@ from collections.abc import Set
 from typing import Final
 
 from dissector.core.text import rough_duration
+from dissector.core.times import MILLISECOND, SECOND
 from dissector.groups.causes import ARRIVALS, DEPARTURES, CauseKind
-from dissector.groups.deciding import MILLISECOND, NEARLY, Closed, Decisions
+from dissector.groups.deciding import NEARLY, Closed, Decisions
 from dissector.groups.group_event import NOWHERE, GroupEvent
 from dissector.groups.member import Member, Roster
 from dissector.groups.rebalance import MAX_CHANGES, HeardRebalance, MemberChange, Rebalance, Trigger, keep
@@ -23,7 +24,6 @@ from dissector.groups.tally import CauseTally, Recurrences
 from dissector.protocol.schema.error_codes import ErrorCode
 from dissector.protocol.schema.errors import error_name
 
-SECOND: Final = 1_000_000_000
 STEPS: Final = frozenset((
     ErrorCode.MEMBER_ID_REQUIRED, ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, ErrorCode.COORDINATOR_NOT_AVAILABLE,
 ))  # fmt: skip

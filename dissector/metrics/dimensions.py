@@ -18,6 +18,7 @@ from prometheus_client.core import CounterMetricFamily, HistogramMetricFamily
 from prometheus_client.utils import floatToGoString
 
 from dissector.core.text import clean, cut
+from dissector.core.times import SECOND
 from dissector.exchange.message_subjects import GROUP
 from dissector.exchange.model import Exchange
 from dissector.exchange.row_fields import error_names, topic_names
@@ -31,8 +32,7 @@ LONGEST_LABEL: Final = 249
 """Kafka's longest topic name."""
 BUCKETS: Final = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30)
 """Seconds. A Fetch waits for half a second by default, a JoinGroup for minutes."""
-_SECOND: Final = 10**9
-_BOUNDS: Final = tuple(round(each * _SECOND) for each in BUCKETS)
+_BOUNDS: Final = tuple(round(each * SECOND) for each in BUCKETS)
 _NAMES: Final = (*map(floatToGoString, BUCKETS), "+Inf")
 _PARTS: Final = ("request", "wait", "response")
 
@@ -168,9 +168,9 @@ class DimensionCounts:
                 size.add_metric((*key, "request"), series.request_bytes)
                 size.add_metric((*key, "response"), series.response_bytes)
                 errors.add_metric(key, series.errors)
-                latency.add_metric(key, series.latency.buckets(), series.latency.sum_ns / _SECOND)
+                latency.add_metric(key, series.latency.buckets(), series.latency.sum_ns / SECOND)
                 for part, times in zip(_PARTS, series.parts, strict=True):
-                    parts.add_metric((*key, part), times.buckets(), times.sum_ns / _SECOND)
+                    parts.add_metric((*key, part), times.buckets(), times.sum_ns / SECOND)
         return iter((exchanges, size, errors, latency, parts))
 
 

@@ -9,6 +9,7 @@ import re
 from typing import Final, NamedTuple
 
 from dissector.conversation.headers import checksum
+from dissector.core.times import SECOND, fraction_ns
 
 _LINKS: Final = (
     # LINKTYPE_ number, bytes of the header, where the protocol's number is in it, and its values.
@@ -88,7 +89,7 @@ def time_in(context: str) -> int | None:
         return None
     last = found_all[-1]
     if last["epoch"]:
-        return int(last["epoch"]) * 10**9 + int(last["part"].ljust(9, "0"))
+        return int(last["epoch"]) * SECOND + fraction_ns(last["part"])
     seconds = int(last["h"]) * 3600 + int(last["m"]) * 60 + int(last["s"])
     if last["year"]:
         from datetime import date
@@ -97,5 +98,5 @@ def time_in(context: str) -> int | None:
             seconds += (date(int(last["year"]), int(last["month"]), int(last["day"])) - date(1970, 1, 1)).days * 86_400
         except ValueError:
             return None
-    found = seconds * 10**9 + int(last["fraction"].ljust(9, "0"))
+    found = seconds * SECOND + fraction_ns(last["fraction"])
     return found if 0 <= found < 1 << 63 else None

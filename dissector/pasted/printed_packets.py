@@ -3,6 +3,7 @@
 import re
 from typing import Final
 
+from dissector.core.times import SECOND, fraction_ns
 from dissector.pasted.pieces import Piece
 from dissector.pasted.plain_text import Lines
 
@@ -35,7 +36,7 @@ def _time(text: str, at: int, end: int) -> int | None:
         return None
     last = found[-1]
     seconds, fraction = last[1], last[2] or ""
-    return int(seconds) * 10**9 + int(fraction.ljust(9, "0"))
+    return int(seconds) * SECOND + fraction_ns(fraction)
 
 
 def printed_payloads(lines: Lines) -> list[Piece]:

@@ -7,12 +7,12 @@ from typing import Final, NamedTuple, Protocol
 
 from dissector.capture.errors import DamagedRange as Damaged
 from dissector.core.finding import Finding, Severity
+from dissector.core.times import MILLISECOND
 from dissector.exchange.model import ExchangeMessage
 from dissector.protocol.message import UNFRAMED, Decoded, Traced, Values
 from dissector.protocol.records.span_cursor import SpanCursor
 from dissector.protocol.tree import ByteSource, Node
 
-MILLISECOND: Final = 1_000_000
 LATEST: Final = (1 << 63) - 1
 """Nanoseconds since 1970 that rows can have."""
 

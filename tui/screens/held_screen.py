@@ -13,13 +13,13 @@ from textual.widgets.option_list import Option
 
 from dissector.capture.held_messages import HeldMessage, Interception
 from dissector.core.text import byte_size, clean
+from dissector.core.times import SECOND
 from dissector.protocol.schema.loader import api_name
 from tui.screens.dialog import Dialog
 from tui.widgets.options import Options
 
 SECONDS_BETWEEN: Final = 0.3
 _KEYS: Final = "a on · A all · e edit · x drop · X close · + time · i what · J K scroll"
-_SECOND_NS: Final = 10**9
 
 
 class Holding(Protocol):
@@ -207,7 +207,7 @@ def _head(state: Interception) -> str:
 
 
 def _line(held: HeldMessage) -> str:
-    left = max(0, held.until_ns - time.time_ns()) // _SECOND_NS
+    left = max(0, held.until_ns - time.time_ns()) // SECOND
     arrow, side = ("→", "request ") if held.from_client else ("←", "response")
     what = f"{api_name(held.api_key)} v{held.api_version}"
     who = f"{held.client}{f' {held.client_id}' if held.client_id else ''}"

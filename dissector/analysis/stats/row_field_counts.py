@@ -21,13 +21,13 @@ from dissector.core.arrays import Bool, Int64
 from dissector.core.columns import ValueNumbers
 from dissector.core.grouping import begins, by_distinct, expanded, owners
 from dissector.core.text import duration
+from dissector.core.times import SECOND
 from dissector.exchange.finding_words import ERROR_RESPONSE
 from dissector.exchange.index_rows import IndexRows, RowValues, RowValueSets
 from dissector.exchange.model import Exchange
 from dissector.exchange.row_field import FieldType, RowField
 
 RANGES: Final = (FieldType.TIME, FieldType.DURATION)
-_SECOND: Final = 10**9
 _NO_GROUP: Final = -1
 
 
@@ -109,7 +109,7 @@ def _key(field: RowField, value: object) -> str:
     if field.type not in RANGES or not isinstance(value, int):
         return str(value)
     if field.type is FieldType.TIME:
-        return datetime.fromtimestamp(value // _SECOND, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+        return datetime.fromtimestamp(value // SECOND, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
     if value <= 0:
         return "0"
     low = 10 ** (len(str(value)) - 1)

@@ -24,6 +24,7 @@ from dissector.capture.live.bpf import DROP, Program, attach, ports_filter, port
 from dissector.capture.live.interfaces import ANY, LINUX, Interface
 from dissector.capture.live.packet_ring import Packet
 from dissector.capture.live.settings import CaptureSettings
+from dissector.core.times import SECOND
 
 ENGINE: Final = "scapy"
 NOTE: Final = "captured with scapy, which keeps up with 60,000 packets a second: install tcpdump for more"
@@ -34,7 +35,6 @@ _BUFFER: Final = 16 << 20
 """Bytes of packets that wait for us: scapy's 64 kB are full after some hundred packets."""
 _SOL_PACKET, _STATISTICS, _IGNORE_OUTGOING = 263, 6, 23
 _RCVBUFFORCE = 33
-_SECOND: Final = 1_000_000_000
 
 
 class ScapySocket:
@@ -98,7 +98,7 @@ class ScapySocket:
         while len(packets) < _AT_ONCE and self._socket.select([self._socket], 0):
             _, data, seconds = self._socket.recv_raw(_MOST)
             if data is not None:
-                packets.append((round(seconds * _SECOND), len(data), data))
+                packets.append((round(seconds * SECOND), len(data), data))
         self._received += len(packets)
         if packets:
             yield packets

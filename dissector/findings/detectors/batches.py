@@ -9,12 +9,13 @@ from dissector.core.arrays import Bool, Int64
 from dissector.core.columns import tuples
 from dissector.core.finding import Severity
 from dissector.core.text import size
+from dissector.core.times import SECOND
 from dissector.findings.explanation import Explanation
 from dissector.findings.framework.context import FindingContext
 from dissector.findings.framework.detector import ConnectionDetector
 from dissector.findings.framework.open_findings import FindingSink, OpenFinding
 from dissector.findings.framework.produce_batches import ProduceBatches
-from dissector.findings.framework.recurrence import SECOND, BoundedStates, Burst
+from dissector.findings.framework.recurrence import BoundedStates, Burst
 from dissector.protocol.records.batch import HEADER
 from dissector.protocol.records.compression import CODEC_MASK
 

@@ -12,6 +12,7 @@ from dissector.core.batches import NEVER
 from dissector.core.columns import tuples
 from dissector.core.finding import Severity
 from dissector.core.text import duration
+from dissector.core.times import SECOND
 from dissector.findings.explanation import Explanation
 from dissector.findings.framework.advertised_brokers import Brokers
 from dissector.findings.framework.context import FindingContext
@@ -19,7 +20,7 @@ from dissector.findings.framework.detector import Aggregator
 from dissector.findings.framework.examined_rows import ExaminedRows
 from dissector.findings.framework.extractor import NO_API, ONE_PER_SCOPE, Apis, Extractor, ObservationSink, Scope
 from dissector.findings.framework.open_findings import FindingSink
-from dissector.findings.framework.recurrence import SECOND, BoundedStates, Burst
+from dissector.findings.framework.recurrence import BoundedStates, Burst
 from dissector.index.exchange_table import NO_FRAME
 from dissector.protocol.schema.api_keys import ApiKey
 

@@ -15,6 +15,7 @@ from dissector.core.batches import NEVER
 from dissector.core.columns import is_in, tuples
 from dissector.core.finding import Severity
 from dissector.core.text import counted, duration
+from dissector.core.times import SECOND
 from dissector.findings.explanation import Explanation
 from dissector.findings.framework.closed_requests import PATIENCE_NS
 from dissector.findings.framework.context import FindingContext
@@ -22,7 +23,7 @@ from dissector.findings.framework.detector import Aggregator
 from dissector.findings.framework.examined_rows import ExaminedRows
 from dissector.findings.framework.extractor import NO_API, Apis, Extractor, ObservationSink, Scope
 from dissector.findings.framework.open_findings import FindingSink, OpenFinding
-from dissector.findings.framework.recurrence import SECOND, BoundedStates
+from dissector.findings.framework.recurrence import BoundedStates
 from dissector.index.exchange_table import NO_FRAME, RowKind
 from dissector.protocol.schema.api_groups import WAITING
 

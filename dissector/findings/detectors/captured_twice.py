@@ -12,6 +12,7 @@ import numpy as np
 
 from dissector.core.columns import unique
 from dissector.core.finding import Severity
+from dissector.core.times import SECOND
 from dissector.findings.explanation import Explanation
 from dissector.findings.framework.context import FindingContext
 from dissector.findings.framework.decoded_exchange import RowPosition
@@ -19,7 +20,7 @@ from dissector.findings.framework.detector import Aggregator
 from dissector.findings.framework.examined_rows import ExaminedRows
 from dissector.findings.framework.extractor import NO_API, Apis, Extractor, ObservationSink, Scope
 from dissector.findings.framework.open_findings import FindingSink
-from dissector.findings.framework.recurrence import SECOND, BoundedStates
+from dissector.findings.framework.recurrence import BoundedStates
 from dissector.transport.deliveries import LEAST_RANDOM
 
 APART_NS: Final = SECOND // 10

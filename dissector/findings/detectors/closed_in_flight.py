@@ -5,6 +5,7 @@ from typing import ClassVar
 
 from dissector.core.finding import Severity
 from dissector.core.text import counted, duration
+from dissector.core.times import SECOND
 from dissector.findings.explanation import Explanation
 from dissector.findings.framework import contradictions as if_
 from dissector.findings.framework.closed_requests import (
@@ -17,7 +18,6 @@ from dissector.findings.framework.connection_end import ConnectionEnd
 from dissector.findings.framework.contradictions import acknowledged_words
 from dissector.findings.framework.extractor import Scope
 from dissector.findings.framework.open_findings import FindingSink, OpenFinding
-from dissector.findings.framework.recurrence import SECOND
 from dissector.protocol.schema.api_keys import ApiKey
 
 

@@ -5,12 +5,12 @@ from typing import ClassVar, Final, NamedTuple
 from dissector.core.columns import tuples
 from dissector.core.finding import Severity
 from dissector.core.text import counted, duration
+from dissector.core.times import SECOND
 from dissector.findings.explanation import Explanation
 from dissector.findings.framework.detector import Aggregator
 from dissector.findings.framework.extractor import Extractor, Scope
 from dissector.findings.framework.fetched_partitions import FetchedPartitions
 from dissector.findings.framework.open_findings import FindingSink, OpenFinding
-from dissector.findings.framework.recurrence import SECOND
 
 FAR: Final = 100_000
 """Records of lag that are always reported."""

@@ -5,11 +5,11 @@ from typing import ClassVar, Final
 
 from dissector.core.finding import Severity
 from dissector.core.text import duration
+from dissector.core.times import SECOND
 from dissector.findings.explanation import Explanation
 from dissector.findings.framework import contradictions as if_
 from dissector.findings.framework.closed_requests import CloseCause
 from dissector.findings.framework.connection_end import ConnectionEnd
-from dissector.findings.framework.recurrence import SECOND
 
 IDLE_NS: Final = 3 * SECOND
 """A broker or a device that closes connections for being idle waits longer."""

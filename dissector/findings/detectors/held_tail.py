@@ -12,12 +12,13 @@ import numpy as np
 from dissector.core.columns import tuples
 from dissector.core.finding import Severity
 from dissector.core.text import duration
+from dissector.core.times import MILLISECOND
 from dissector.findings.explanation import Explanation
 from dissector.findings.framework.context import FindingContext
 from dissector.findings.framework.detector import ConnectionDetector
 from dissector.findings.framework.examined_rows import ExaminedRows
 from dissector.findings.framework.open_findings import FindingSink
-from dissector.findings.framework.recurrence import MILLISECOND, BoundedStates
+from dissector.findings.framework.recurrence import BoundedStates
 from dissector.index.exchange_table import NO_FRAME
 
 LEAST_NS: Final = 30 * MILLISECOND

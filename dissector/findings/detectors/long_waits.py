@@ -9,6 +9,7 @@ from dissector.core.batches import NEVER
 from dissector.core.columns import is_in, tuples
 from dissector.core.finding import Severity
 from dissector.core.text import duration
+from dissector.core.times import MILLISECOND, SECOND
 from dissector.findings.explanation import Explanation
 from dissector.findings.framework.closed_requests import PATIENCE_NS
 from dissector.findings.framework.context import FindingContext
@@ -16,7 +17,7 @@ from dissector.findings.framework.detector import Aggregator, ConnectionDetector
 from dissector.findings.framework.examined_rows import ExaminedRows
 from dissector.findings.framework.extractor import NO_API, ONE_PER_SCOPE, Apis, Extractor, Scope
 from dissector.findings.framework.open_findings import FindingSink
-from dissector.findings.framework.recurrence import MILLISECOND, SECOND, BoundedStates
+from dissector.findings.framework.recurrence import BoundedStates
 from dissector.protocol.schema.api_groups import WAITING
 from dissector.protocol.schema.api_keys import ApiKey
 from dissector.protocol.schema.loader import api_name

@@ -10,6 +10,7 @@ from dissector.core.arrays import Bool
 from dissector.core.columns import is_in, tuples
 from dissector.core.finding import Severity
 from dissector.core.text import counted
+from dissector.core.times import SECOND
 from dissector.findings.explanation import Explanation
 from dissector.findings.framework.context import FindingContext
 from dissector.findings.framework.decoded_exchange import DecodedExchange
@@ -17,7 +18,7 @@ from dissector.findings.framework.detector import Aggregator
 from dissector.findings.framework.examined_rows import ExaminedRows
 from dissector.findings.framework.extractor import NO_API, Apis, Extractor, ObservationSink, Scope
 from dissector.findings.framework.open_findings import FindingSink, OpenFinding
-from dissector.findings.framework.recurrence import SECOND, BoundedStates, Burst
+from dissector.findings.framework.recurrence import BoundedStates, Burst
 from dissector.index.exchange_table import NO_FRAME
 from dissector.protocol.schema.api_keys import ApiKey
 from dissector.protocol.schema.errors import error_name

@@ -9,6 +9,7 @@ import numpy as np
 from dissector.core.arrays import Bool
 from dissector.core.columns import is_in
 from dissector.core.finding import Severity
+from dissector.core.times import SECOND
 from dissector.findings.explanation import Explanation
 from dissector.findings.framework.context import FindingContext
 from dissector.findings.framework.decoded_exchange import DecodedExchange
@@ -16,7 +17,7 @@ from dissector.findings.framework.detector import Aggregator, ConnectionDetector
 from dissector.findings.framework.examined_rows import ExaminedRows
 from dissector.findings.framework.extractor import Extractor, Scope
 from dissector.findings.framework.open_findings import FindingSink
-from dissector.findings.framework.recurrence import SECOND, BoundedStates, Burst
+from dissector.findings.framework.recurrence import BoundedStates, Burst
 from dissector.protocol.message import Values
 from dissector.protocol.schema.api_keys import ApiKey
 from dissector.protocol.schema.error_codes import ErrorCode

@@ -9,6 +9,7 @@ import numpy as np
 from dissector.core.arrays import Bool
 from dissector.core.columns import tuples
 from dissector.core.finding import Severity
+from dissector.core.times import SECOND
 from dissector.findings.explanation import Explanation
 from dissector.findings.framework.context import FindingContext
 from dissector.findings.framework.decoded_exchange import RowPosition
@@ -17,7 +18,7 @@ from dissector.findings.framework.examined_rows import ExaminedRows
 from dissector.findings.framework.extractor import NO_API, ONE_PER_SCOPE, Apis, Extractor, ObservationSink, Scope
 from dissector.findings.framework.open_findings import FindingSink
 from dissector.findings.framework.produce_batches import ProduceBatches, path_of
-from dissector.findings.framework.recurrence import SECOND, BoundedStates
+from dissector.findings.framework.recurrence import BoundedStates
 from dissector.index.exchange_table import NO_FRAME, RowKind
 from dissector.protocol.schema.api_keys import ApiKey
 

@@ -17,6 +17,7 @@ from dissector.core.arrays import Bool, Int64
 from dissector.core.columns import is_in, tuples
 from dissector.core.finding import Severity
 from dissector.core.text import counted, duration
+from dissector.core.times import MILLISECOND
 from dissector.findings.detectors.slow_parts import BROKER, SlowPart, SlowParts
 from dissector.findings.explanation import Explanation
 from dissector.findings.framework.context import FindingContext
@@ -26,7 +27,7 @@ from dissector.findings.framework.examined_rows import ExaminedRows
 from dissector.findings.framework.extractor import NO_API, Apis, Extractor, ObservationSink, Scope
 from dissector.findings.framework.fetched_partitions import FetchedPartitions
 from dissector.findings.framework.open_findings import FindingSink, OpenFinding
-from dissector.findings.framework.recurrence import MILLISECOND, BoundedStates
+from dissector.findings.framework.recurrence import BoundedStates
 from dissector.protocol.schema.api_groups import WAITING
 from dissector.protocol.schema.api_keys import ApiKey
 from dissector.protocol.schema.loader import api_name

@@ -3,11 +3,11 @@
 from typing import ClassVar, NamedTuple
 
 from dissector.core.finding import Severity
+from dissector.core.times import SECOND
 from dissector.findings.explanation import Explanation
 from dissector.findings.framework.decoded_exchange import DecodedExchange
 from dissector.findings.framework.detector import Aggregator
 from dissector.findings.framework.extractor import ONE_PER_SCOPE, Extractor
-from dissector.findings.framework.recurrence import SECOND
 from dissector.protocol.schema.loader import api_name
 
 

@@ -14,13 +14,14 @@ from dissector.core.arrays import Bool
 from dissector.core.columns import tuples
 from dissector.core.finding import Severity
 from dissector.core.text import counted, duration
+from dissector.core.times import SECOND
 from dissector.findings.explanation import Explanation
 from dissector.findings.framework.context import FindingContext
 from dissector.findings.framework.contradictions import is_stuck
 from dissector.findings.framework.detector import ConnectionDetector
 from dissector.findings.framework.examined_rows import ExaminedRows
 from dissector.findings.framework.open_findings import FindingSink
-from dissector.findings.framework.recurrence import SECOND, BoundedStates
+from dissector.findings.framework.recurrence import BoundedStates
 from dissector.index.exchange_table import NO_FRAME
 from dissector.transport.deliveries import Delivery
 

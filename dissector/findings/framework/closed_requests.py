@@ -13,13 +13,14 @@ from typing import ClassVar, Final, NamedTuple
 from dissector.core.arrays import Bool
 from dissector.core.batches import NEVER
 from dissector.core.columns import tuples
+from dissector.core.times import SECOND
 from dissector.findings.framework.connection_end import ConnectionEnd
 from dissector.findings.framework.context import FindingContext
 from dissector.findings.framework.contradictions import Contradiction
 from dissector.findings.framework.detector import Aggregator
 from dissector.findings.framework.examined_rows import ExaminedRows
 from dissector.findings.framework.extractor import NO_API, Apis, Extractor, ObservationSink
-from dissector.findings.framework.recurrence import SECOND, BoundedStates
+from dissector.findings.framework.recurrence import BoundedStates
 from dissector.protocol.schema.api_groups import HARMLESS_IN_FLIGHT, WAITING
 from dissector.protocol.schema.api_keys import ApiKey
 

@@ -10,10 +10,10 @@ import numpy as np
 from dissector.core.arrays import Bool, Int64
 from dissector.core.batches import NEVER
 from dissector.core.finding import Finding
+from dissector.core.times import MILLISECOND
 from dissector.findings.framework.client_advice import ClientAdvice, client_advice
 from dissector.findings.framework.context import FindingContext
 from dissector.findings.framework.examined_rows import ExaminedRows
-from dissector.findings.framework.recurrence import MILLISECOND
 from dissector.index.exchange_table import NO_FRAME, RowKind
 from dissector.protocol.schema.api_keys import ApiKey
 from dissector.protocol.schema.loader import api_name

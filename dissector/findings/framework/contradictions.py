@@ -7,9 +7,9 @@ true (`closed_requests`). They are looked at only where a cause is about to be s
 from collections.abc import Callable
 from typing import Final
 
+from dissector.core.times import SECOND
 from dissector.findings.framework.connection_end import ConnectionEnd, are_of_login
 from dissector.findings.framework.context import FindingContext
-from dissector.findings.framework.recurrence import SECOND
 from dissector.index.exchange_table import NO_FRAME, RowKind
 from dissector.protocol.explain.releases import removal
 from dissector.protocol.schema.api_keys import ApiKey

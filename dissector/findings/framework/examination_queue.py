@@ -14,7 +14,7 @@ import numpy as np
 
 from dissector.core.arrays import Bool, Int64
 from dissector.core.columns import is_in
-from dissector.findings.framework.recurrence import SECOND
+from dissector.core.times import SECOND
 from dissector.index.exchange_table import NO_FRAME
 from dissector.index.indexer import Indexer
 

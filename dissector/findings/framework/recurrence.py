@@ -9,8 +9,6 @@ from dissector.findings.framework.open_findings import OpenFinding
 
 MAX_KEYS: Final = 8_192
 """Maximum connections, partitions or groups of which a detector keeps state; the least recently seen are dropped."""
-SECOND: Final = 1_000_000_000
-MILLISECOND: Final = 1_000_000
 Key = TypeVar("Key")
 State = TypeVar("State")
 

@@ -4,8 +4,8 @@ A new action has its place here: with which frame it takes place, whether it nee
 """
 
 from enum import Enum
-from typing import Final
 
+from dissector.core.times import SECOND
 from dissector.exchange.model import Exchange
 from dissector.protocol.embedded.topics import RECORDS_FIELDS
 from dissector.protocol.message import read, request_layout, response_layout
@@ -15,8 +15,6 @@ from dissector.proxy_server.faults import actions
 from dissector.proxy_server.faults.edits import corrupted, offering, throttled, with_error
 from dissector.proxy_server.faults.error_responses import error_response
 from dissector.proxy_server.hooks import Action, Answer, Close, Drop, FrameHead, Pass, Replace
-
-SECOND_NS: Final = 10**9
 
 
 class FaultPlace(Enum):
@@ -63,7 +61,7 @@ def on_request(
     needs it, and `exchange` then has the request."""
     match action:
         case actions.DelayFault(ns=ns):
-            return Pass(ns / SECOND_NS, comment)
+            return Pass(ns / SECOND, comment)
         case actions.SlowFault(rate=rate):
             return Pass(head.size / rate, comment)
         case actions.CloseFault(after=after):
@@ -85,7 +83,7 @@ def on_response(action: actions.FaultAction, head: FrameHead, frame: bytes | Non
     version of the request."""
     match action:
         case actions.DelayFault(ns=ns):
-            return Pass(ns / SECOND_NS, comment)
+            return Pass(ns / SECOND, comment)
         case actions.SlowFault(rate=rate):
             return Pass(head.size / rate, comment)
         case actions.CloseFault():
@@ -102,7 +100,7 @@ def on_response(action: actions.FaultAction, head: FrameHead, frame: bytes | Non
         case actions.ThrottleFault(ns=ns):
             changed = throttled(frame, layout, ns)
             if changed is None and not read(frame, layout).rest:  # an old version: brokers kept the response back then
-                return Pass(ns / SECOND_NS, comment)
+                return Pass(ns / SECOND, comment)
         case actions.OfferFault(newest=newest):
             changed = offering(frame, layout, newest)
         case actions.CorruptFault():

@@ -18,12 +18,13 @@ from typing import Final, NamedTuple, Protocol
 from dissector.capture.fault_counts import FaultCount, FiredFault
 from dissector.capture.injection_notes import InjectionNote
 from dissector.core import limits
+from dissector.core.times import SECOND
 from dissector.exchange.model import Exchange
 from dissector.filter.column_evaluation import NO, OPEN, YES
 from dissector.filter.early_evaluation import Known
 from dissector.protocol.schema.api_keys import ApiKey
 from dissector.proxy_server.faults import actions
-from dissector.proxy_server.faults.acting import SECOND_NS, FaultPlace, needs_frame, on_request, on_response, place_of
+from dissector.proxy_server.faults.acting import FaultPlace, needs_frame, on_request, on_response, place_of
 from dissector.proxy_server.faults.armed_rule import ArmedRule
 from dissector.proxy_server.faults.conversation import TEACHING, FetchSession, TopicNames
 from dissector.proxy_server.faults.exchange_parts import of_head, of_request, set_body, with_response
@@ -272,7 +273,7 @@ class RequestFaults:
         if action is not PASS or now_ns >= between.muted_until:
             return action
         note = InjectionNote(between.connection.client, head.correlation_id, between.muted_by, "held back, throttled")
-        return Pass((between.muted_until - now_ns) / SECOND_NS, note.comment())
+        return Pass((between.muted_until - now_ns) / SECOND, note.comment())
 
 
 class ResponseFaults:

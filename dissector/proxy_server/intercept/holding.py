@@ -13,6 +13,7 @@ from typing import Final
 
 from dissector.capture.held_messages import HeldMessage, Interception
 from dissector.capture.injection_notes import InjectionNote
+from dissector.core.times import SECOND
 from dissector.protocol.message import PREFIX, key_and_version
 from dissector.protocol.schema.loader import api_name
 from dissector.proxy_server.hooks import Action, Close, Connection, Drop, FrameHead, Hold, Pass, Replace
@@ -23,7 +24,6 @@ MOST_BYTES: Final = 64 << 20
 """Of all frames that wait."""
 LONGEST_NOTE: Final = 150
 """Characters of what was edited."""
-SECOND_NS: Final = 10**9
 
 
 class HeldFrame:
@@ -50,14 +50,14 @@ class HeldFrame:
         if self._timer is not None:
             self._timer.cancel()
         self._timer = asyncio.get_running_loop().call_later(limit, self._late)
-        self.shown = self.shown._replace(until_ns=time.time_ns() + round(limit * SECOND_NS))
+        self.shown = self.shown._replace(until_ns=time.time_ns() + round(limit * SECOND))
         self._frames.on_change()
 
     def decide(self, action: Callable[[str], Action], words: str) -> None:
         """Let an action be carried out, which is made of its comment; `words` say what it is, behind the time."""
         release = self._release
         assert release is not None
-        waited = f"{(time.time_ns() - self.shown.since_ns) / SECOND_NS:.1f} s"
+        waited = f"{(time.time_ns() - self.shown.since_ns) / SECOND:.1f} s"
         self._end()
         note = InjectionNote(self.shown.client, self.shown.correlation_id, NAME, f"held for {waited}, {words}")
         release(action(note.comment()))

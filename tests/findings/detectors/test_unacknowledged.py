@@ -4,8 +4,8 @@ from typing import Final
 
 import pytest
 
+from dissector.core.times import SECOND
 from dissector.findings.detectors.unacknowledged import FULL_SIZED, IDLE_NS, words_about
-from dissector.findings.framework.recurrence import SECOND
 from dissector.transport.deliveries import Delivery
 
 MTU: Final = "the path may have a smaller MTU"
