@@ -107,7 +107,7 @@ class ClassicProtocol:
             self._depart(row, event, each)
 
     def _depart(self, row: int, event: GroupEvent, said: Departure) -> None:
-        member = self._departing(event, said)
+        member = self._departing(said)
         if member is None or said.error:
             return
         is_own = member.client_id == event.client_id and member.host == event.host
@@ -118,7 +118,7 @@ class ClassicProtocol:
             kind, sure = self._state.unexplained(member, event)
         self._state.gone(row, event, member, kind, said.reason, sure=sure)
 
-    def _departing(self, event: GroupEvent, said: Departure) -> Member | None:
+    def _departing(self, said: Departure) -> Member | None:
         """Return the member that a LeaveGroup names, by its id or its instance id."""
         if said.member:
             return self._state.roster.get(said.member) or self._state.roster.of_list(said.member, said.instance)

@@ -146,11 +146,11 @@ class BrokerConnection:
         try:
             self._socket.settimeout(self._timeout)
             self._socket.sendall(data)
-            self._fill(PREFIX, deadline, name)
+            self._fill(PREFIX, deadline)
             size = int.from_bytes(self._received[:PREFIX], "big", signed=True)
             if not 4 <= size <= MAX_RESPONSE_BYTES:
                 self._stranger(size)
-            self._fill(PREFIX + size, deadline, name)
+            self._fill(PREFIX + size, deadline)
         except TimeoutError:
             raise ProbeError(f"{self.address}: no whole answer to {name} within {self._timeout:g} s") from None
         except (ConnectionError, BrokenPipeError):
@@ -162,7 +162,7 @@ class BrokerConnection:
         frame, self._received = self._received[: PREFIX + size], self._received[PREFIX + size :]
         return frame
 
-    def _fill(self, size: int, deadline: float, name: str) -> None:
+    def _fill(self, size: int, deadline: float) -> None:
         """Receive until there are `size` bytes."""
         parts, have = [self._received], len(self._received)
         while have < size:

@@ -36,8 +36,8 @@ class OwnIds:
         self._epochs: dict[tuple[str, object, int], int] = {}
         """By the kind of epoch, whose it is, and the recorded one."""
 
-    def learn(self, recorded: RecordedExchange, sent: Values, answered: Values) -> None:
-        """Take ids and epochs of the response to a request, which was sent with the values `sent`."""
+    def learn(self, recorded: RecordedExchange, answered: Values) -> None:
+        """Take ids and epochs of the response to a request."""
         theirs = recorded.answered
         for name in _NAMED:
             if theirs.get(name) not in _NO_ID and answered.get(name) not in _NO_ID:

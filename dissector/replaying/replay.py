@@ -218,7 +218,7 @@ class Replay:
         except NoAnswerError as error:
             self._outcome.unanswered[f"{name}: the broker {error}"] += 1
             return
-        self._ids.learn(each, sent, read(frame, response_layout(each.key, each.version, frame)).body)
+        self._ids.learn(each, read(frame, response_layout(each.key, each.version, frame)).body)
 
     async def _connection(self, sending: _Sending) -> ReplayConnection:
         """Return the connection that stands for a recorded one, open. Raises `ReplayError`."""

@@ -204,7 +204,7 @@ def stored_exchange(cells: Cells) -> Exchange:
 
 
 def _stored(identity: dict[str, Any], side: str, content: dict[str, Any]) -> ExchangeMessage:
-    layout = _layout(identity, side, content, b"")
+    layout = _layout(identity, side, b"")
     context = DecodingContext(topic_names=dict(_topic_names(content.get("body"))))
     return RowMessage(content["time_ns"], content["size"], b"", 0, layout, context, content=content)
 
@@ -223,7 +223,7 @@ def _message(
     if content is None:
         return None
     data = _frame(identity, side, content, kept)
-    layout = _layout(identity, side, content, data or b"")
+    layout = _layout(identity, side, data or b"")
     if "masked" in content:
         return _masked(content, layout, data, kept)
     message = ExchangeMessage(
@@ -279,7 +279,7 @@ def _frame(identity: dict[str, Any], side: str, content: dict[str, Any], kept: b
     return found.data if found is not None else None
 
 
-def _layout(identity: dict[str, Any], side: str, content: dict[str, Any], data: bytes) -> MessageLayout:
+def _layout(identity: dict[str, Any], side: str, data: bytes) -> MessageLayout:
     key, version = identity["api_key"], identity["api_version"]
     if key is None and identity["api"] is not None:
         known = api_named(identity["api"].removesuffix("?"))

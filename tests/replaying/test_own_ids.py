@@ -23,7 +23,7 @@ def test_producers_have_the_id_and_the_epoch_that_the_broker_gave() -> None:
     asked = {"transactional_id": None, "transaction_timeout_ms": 1, "producer_id": -1, "producer_epoch": -1}
     [each] = recorded("InitProducerId", 4, asked, {"producer_id": 5, "producer_epoch": 0}).exchanges
     ids = OwnIds({})
-    ids.learn(each, asked, {"producer_id": 900, "producer_epoch": 3})
+    ids.learn(each, {"producer_id": 900, "producer_epoch": 3})
     assert ids.request({"producer_id": 5, "producer_epoch": 0}) == {"producer_id": 900, "producer_epoch": 3}
     assert ids.request({"producer_id": 6, "producer_epoch": 0}) == {"producer_id": 6, "producer_epoch": 0}
     assert ids.request({"records": batch(5, 0) + batch(6, 0)}) == {"records": batch(900, 3) + batch(6, 0)}
@@ -35,7 +35,7 @@ def test_members_have_their_id_and_their_generation() -> None:
     asked = {"group_id": "g", "member_id": "", "protocol_type": "consumer", "protocols": []}
     [each] = recorded("JoinGroup", 5, asked, {"generation_id": 4, "member_id": "old", "leader": "old"}).exchanges
     ids = OwnIds({})
-    ids.learn(each, asked, {"generation_id": 1, "member_id": "new"})
+    ids.learn(each, {"generation_id": 1, "member_id": "new"})
     beat = {"group_id": "g", "generation_id": 4, "member_id": "old"}
     assert ids.request(beat) == {"group_id": "g", "generation_id": 1, "member_id": "new"}
     assert ids.request({**beat, "group_id": "h"})["generation_id"] == 4, "a generation is one of a group"
