@@ -18,14 +18,14 @@ FRAME = dissector.encode_response("Heartbeat", 0, {"error_code": 27}, correlatio
     ("mistake", "kind", "words"),
     [
         (lambda: dissector.open(), TypeError, "open() needs a source: a path, a binary file, bytes, or packets"),
-        (lambda: dissector.open(JAVA)[9999], IndexError, "row 9999 of 60: places count from 0, numbers from 1"),
-        (lambda: dissector.open(JAVA)[-61], IndexError, "row -61 of 60: places count from 0, numbers from 1"),
+        (lambda: dissector.open(JAVA)[9999], IndexError, "row 9999 of 60: indexes start at 0, numbers at 1"),
+        (lambda: dissector.open(JAVA)[-61], IndexError, "row -61 of 60: indexes start at 0, numbers at 1"),
         (
             lambda: dissector.open(JAVA)["Produce"],
             TypeError,
-            "rows are named by place, from 0; exchanges() takes a filter",
+            "rows have indexes from 0; exchanges() takes a filter",
         ),
-        (lambda: dissector.open(JAVA)[1.5], TypeError, "capture[1.5]: rows are named by place, from 0"),
+        (lambda: dissector.open(JAVA)[1.5], TypeError, "capture[1.5]: rows have indexes from 0"),
         (lambda: dissector.Capture(JAVA), TypeError, "a capture is opened with dissector.open, not with Capture"),
         (lambda: dissector.open([JAVA]), TypeError, "open() takes several files as several arguments: open(*paths)"),
         (lambda: dissector.open(JAVA, keylog=5), TypeError, "open(keylog=5): a path is text, or a Path"),
@@ -49,13 +49,13 @@ FRAME = dissector.encode_response("Heartbeat", 0, {"error_code": 27}, correlatio
         (
             lambda: dissector.encode_request("Metadata", 12, {"topics": [{"nme": "orders"}]}),
             dissector.EncodeError,
-            "body.topics[0].nme: there is no such field in this version of MetadataRequestTopic; did you mean name",
+            "body.topics[0].nme: no such field in this version of MetadataRequestTopic; did you mean name",
         ),
         (lambda: dissector.live(filter=5), TypeError, "a filter is text, such as 'api == Produce', not 5"),
         (lambda: dissector.live(keylog=5), TypeError, "live(keylog=5): a path is text, or a Path"),
         (lambda: dissector.proxy(5), TypeError, "proxy(5): a broker is text, such as 'localhost:9092'"),
         (lambda: dissector.proxy(["b", 5]), TypeError, "proxy(['b', 5]): a broker is text"),
-        (lambda: dissector.serve(5), TypeError, "serve(5): give a path, some, or pairs of frames"),
+        (lambda: dissector.serve(5), TypeError, "serve(5): give one path, several paths, or pairs of frames"),
         (lambda: dissector.open(JAVA)[0][0], TypeError, "a field is named by text, such as 'latency', not 0"),
         (lambda: dissector.open(JAVA).exchanges(5), TypeError, "a filter is text, such as 'api == Produce', not 5"),
         (
@@ -79,8 +79,12 @@ FRAME = dissector.encode_response("Heartbeat", 0, {"error_code": 27}, correlatio
             dissector.EncodeError,
             "body: Metadata v99 is not known to this release, which has v0-13",
         ),
-        (lambda: dissector.decode_response(FRAME, api="Heartbeat"), TypeError, "given together"),
-        (lambda: dissector.decode_response(FRAME, api="Heartbeat", api_key=12, api_version=0), TypeError, "two names"),
+        (lambda: dissector.decode_response(FRAME, api="Heartbeat"), TypeError, "give both the API and its version"),
+        (
+            lambda: dissector.decode_response(FRAME, api="Heartbeat", api_key=12, api_version=0),
+            TypeError,
+            "mean the same",
+        ),
         (lambda: dissector.decode_response(FRAME, api="Heartbaet", api_version=0), dissector.EncodeError, "no API"),
     ],
 )
@@ -119,7 +123,7 @@ def test_a_closed_capture_says_so_at_once(ask: Callable[[dissector.Capture], obj
         begun = capture.exchanges()
         first = next(begun)
     for late in (lambda: ask(capture), lambda: next(begun)):
-        with pytest.raises(ValueError, match=r"^the capture is closed: ask before its with statement ends$"):
+        with pytest.raises(ValueError, match=r"^the capture is closed: use it inside its with statement$"):
             late()
     assert first.request is not None
     assert first.request.body, "what was looked at before stays readable"
@@ -163,7 +167,16 @@ def test_trees_and_checks_take_a_line_at_a_prompt_and_are_escaped_in_a_notebook(
         result = capture.check()
     assert repr(result).startswith("<check of ")
     assert "\n" not in repr(result)
-    assert result._repr_html_().startswith("<!DOCTYPE html>")
+
+
+def test_a_report_in_a_notebook_leaves_the_notebook_its_looks() -> None:
+    """A page's style sheet in a cell holds for the whole notebook."""
+    with dissector.open(FOLDER / "mistake.pcapng") as capture:
+        reports = (capture.check(), dissector.diff(capture, capture))
+    for html in (report._repr_html_() for report in reports):
+        assert html.startswith("<div>\n<h1>")
+        assert html.endswith("</div>")
+        assert not {tag for tag in ("<style", "<body", "<head", "<html", "<!DOCTYPE") if tag in html}
 
 
 def test_a_long_tree_ends_in_an_ellipsis() -> None:

@@ -79,12 +79,12 @@ def test_a_file_for_clients_asks_for_tls(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("brokers", "options", "words"),
     [
-        ([], {}, "the address of a broker is missing: broker.example:9092"),
+        ([], {}, "the broker's address is missing; example: broker.example:9092"),
         ("b:x", {}, "b:x: 'x' is not a port from 1 to 65535"),
         ("b", {"listen": "0.0.0.0:0"}, "--listen 0.0.0.0:0 needs --advertise HOST"),
         ("b", {"listen": 65_536}, "65536 is not a port from 1 to 65535"),
         ("b", {"listen": "[::1]"}, "[::1]: the port is missing"),
-        ("b", {"listen": 0, "filter": "what what"}, "column 6: no operator behind what; did you mean what == what"),
+        ("b", {"listen": 0, "filter": "what what"}, "column 6: no operator after what; did you mean what == what"),
     ],
 )
 def test_what_is_no_setting_is_a_value_error(brokers: object, options: dict[str, object], words: str) -> None:

@@ -46,7 +46,7 @@ def test_a_mistake_is_named_with_the_setting_to_change(name: str, code: str, set
 
 
 _TLS_ON_PLAIN = (
-    "TLS on a plain listener: set security.protocol=PLAINTEXT (SASL_PLAINTEXT with a login), or use an SSL listener"
+    "TLS on a plaintext listener: set security.protocol=PLAINTEXT (SASL_PLAINTEXT with a login), or use an SSL listener"
 )
 _PLAIN_ON_TLS = (
     "plain Kafka on a TLS listener (alert internal_error): set security.protocol=SSL (SASL_SSL with a login), "

@@ -303,4 +303,4 @@ def exact_result(model: DiffModel) -> str:
     if model.pair is None or model.pair.a is None or model.pair.b is None:
         return "nothing to compare"
     words = counted(model.unlike, "field differs", "fields differ") if model.unlike else "all fields are equal"
-    return f"{words}, but for masked secrets" if model.is_masked else words
+    return f"{words}, except masked secrets" if model.is_masked else words

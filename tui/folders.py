@@ -28,7 +28,7 @@ def _folder(variable: str, usual: str) -> Path:
         # The specification: relative paths in these variables are ignored.
         base = Path(given) if Path(given).is_absolute() else Path.home() / usual
     except RuntimeError as error:
-        raise OSError(f"there is no home folder; set {variable}") from error
+        raise OSError(f"no home folder; set {variable}") from error
     return base / OURS
 
 

@@ -81,7 +81,7 @@ def broker_lines(ends: CaptureConnections, most: int) -> Iterator[StyledLine]:
         if broker.storm is not None:
             yield _storm_line(broker, broker.storm)
         if broker.silence is not None and is_long:
-            words = f"no response to anybody for {rough_duration(silent)} after the request of row "
+            words = f"no response to any client for {rough_duration(silent)} after the request of row "
             yield _trouble(*_BAD, f"{words}{broker.silence.row + 1:,}", broker.silence.row)
         few = broker.unused_connections[: FEW_UNUSED if most < MOST_UNUSED else MOST_UNUSED]
         for unused in few:

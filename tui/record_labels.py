@@ -106,7 +106,7 @@ def record_lines(record: ExchangeRecord, carried: str, width: int, *, as_hex: bo
     place = f"{topic_words(record)} @ {offset_text(record)}"
     lines: list[Pieces] = [[(place, "head"), (f"  {time_words(record.timestamp)}  {carried}", "dim")]]
     if record.is_control:
-        lines.append([("a control record: it ends a transaction, or is KRaft's own", "dim")])
+        lines.append([("a control record: it ends a transaction, or belongs to KRaft", "dim")])
     lines += _part("key", record.key, record.opened_key, width, as_hex=as_hex)
     if record.headers:
         lines += [[], [("Headers", "head")]]
@@ -136,7 +136,7 @@ def _part(name: str, data: bytes | None, opened: OpenedValue, width: int, *, as_
         else:
             yield from ([(part, "")] for part in _wrapped(clean(line.rstrip("\r")), width))
     if len(text) > MOST_TEXT:
-        yield [(f"… {len(text) - MOST_TEXT:,} more characters: x writes all of it", "dim")]
+        yield [(f"… {len(text) - MOST_TEXT:,} more characters: x writes all of them", "dim")]
 
 
 def _header(name: str, content: bytes | None, width: int) -> Iterator[Pieces]:

@@ -28,7 +28,7 @@ class RowState(Enum):
     REFUSED = "!", "", "warning"
     """With a warning: mostly an error of the broker's."""
     WAITING = "…", "waiting", "repeated"
-    """In flight: the response may still come."""
+    """In flight: the response may still arrive."""
     HELD = "‖", "held", "warning"
     """A proxy holds the request or the response until the user decides."""
     UNANSWERED = "?", "no reply", "warning"

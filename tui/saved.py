@@ -120,7 +120,7 @@ def with_entry(text: str, table: str, name: str, value: Setting | Mapping[str, S
     except ValueError:
         found = {}
     if found | {table: found.get(table, {})} != wanted:
-        raise ValueError(f"can't change {table} without damage to the rest: write it by hand")
+        raise ValueError(f"can't change {table} without damage to the rest: edit the file by hand")
     return new
 
 

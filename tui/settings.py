@@ -158,7 +158,7 @@ def change(name: str, value: str | list[str] | None) -> None:
     except ValueError:
         same = False
     if not same:
-        raise ValueError(f"can't change {name} without damage to the rest: write it on one line, before all tables")
+        raise ValueError(f"can't change {name} without damage to the rest: put it on one line, before all tables")
     if new != text:
         write_file(path().resolve(), new.encode())
 

@@ -49,7 +49,7 @@ HEAD: Final = """<!DOCTYPE html>
 :root{color-scheme:light dark;--page:#fff}
 body{overflow-wrap:anywhere;font:15px/1.45 system-ui,sans-serif;max-width:72rem;margin:2rem auto;padding:0 1rem;
 color:#1b1f24;background:var(--page)}
-h2{margin:1.6rem 0 .3rem;border-bottom:1px solid #d0d7de}li{margin:.35rem 0}small{display:block;color:#57606a}
+h2{margin:1.6rem 0 .3rem;border-bottom:1px solid #d0d7de}li{margin:.35rem 0}small{color:#57606a}
 em{display:inline-block;font-style:normal;border:1px solid #8c959f;border-radius:.6em;padding:0 .5em;font-size:85%}
 details{margin:.2rem 0}summary{cursor:pointer;color:#0969da;font-size:85%}
 pre{margin:.3rem 0;padding:.5rem .7rem;overflow-x:auto;background:#f6f8fa;border-radius:.4rem;
@@ -127,12 +127,21 @@ def _folded(lines: tuple[str, ...]) -> str:
 
 def render_html(blocks: Iterable[ReportBlock]) -> Iterator[str]:
     """Yield a complete page; its title is its first heading."""
-    in_list = is_begun = False
+    first, *others = blocks
+    title = f"kdissect: {first.text}" if isinstance(first, HeadingBlock) else "kdissect"
+    yield HEAD.replace("TITLE", escape(title))
+    yield from _html_body((first, *others))
+    yield "</body></html>"
+
+
+def render_notebook(blocks: Iterable[ReportBlock]) -> str:
+    """Return the same for a notebook: without a style sheet, which would apply to the whole notebook."""
+    return "\n".join(("<div>", *_html_body(blocks), "</div>"))
+
+
+def _html_body(blocks: Iterable[ReportBlock]) -> Iterator[str]:
+    in_list = False
     for block in blocks:
-        if not is_begun:
-            title = f"kdissect: {block.text}" if isinstance(block, HeadingBlock) else "kdissect"
-            yield HEAD.replace("TITLE", escape(title))
-            is_begun = True
         if in_list != isinstance(block, ListBlock):
             in_list = not in_list
             yield "<ul>" if in_list else "</ul>"
@@ -140,7 +149,7 @@ def render_html(blocks: Iterable[ReportBlock]) -> Iterator[str]:
             yield f"<h{block.level}>{escape(block.text)}</h{block.level}>"
         elif isinstance(block, ListBlock):
             reason = f" <em>{escape(block.reason)}</em>" if block.reason else ""
-            details = "".join(f"<small>{escape(text)}</small>" for text in block.details)
+            details = "".join(f"<br><small>{escape(text)}</small>" for text in block.details)
             yield f"<li>{escape(block.text)}{reason}{details}{_folded(block.folded)}</li>"
         else:
             yield '<div class="wide"><table>'
@@ -148,4 +157,5 @@ def render_html(blocks: Iterable[ReportBlock]) -> Iterator[str]:
                 tag = "td" if n else "th"
                 yield f"<tr>{''.join(f'<{tag}>{escape(cell)}</{tag}>' for cell in row)}</tr>"
             yield "</table></div>"
-    yield "</ul></body></html>" if in_list else "</body></html>"
+    if in_list:
+        yield "</ul>"

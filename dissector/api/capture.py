@@ -116,11 +116,11 @@ class Capture:
         """
         __tracebackhide__ = True
         if not isinstance(which, slice) and not hasattr(which, "__index__"):
-            raise TypeError(f"capture[{which!r}]: rows are named by place, from 0; exchanges() takes a filter")
+            raise TypeError(f"capture[{which!r}]: rows have indexes from 0; exchanges() takes a filter")
         try:
             rows = range(len(self))[which]
         except IndexError:
-            raise IndexError(f"row {which} of {len(self):,}: places count from 0, numbers from 1") from None
+            raise IndexError(f"row {which} of {len(self):,}: indexes start at 0, numbers at 1") from None
         if isinstance(rows, int):
             return Exchange(self._session.exchange(rows), self._packets)
         return [Exchange(each, self._packets) for each in self._session.at(rows)]
@@ -285,7 +285,7 @@ class Capture:
     def _check_open(self) -> None:
         __tracebackhide__ = True
         if self._is_closed:
-            raise ValueError("the capture is closed: ask before its with statement ends")
+            raise ValueError("the capture is closed: use it inside its with statement")
 
     def _examine(self) -> None:
         self._read()

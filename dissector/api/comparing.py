@@ -8,7 +8,7 @@ from dissector.analysis.diff import diff as compared
 from dissector.analysis.diff.report import diff_report
 from dissector.analysis.diff.result import DiffResult
 from dissector.analysis.diff.to_json import diff_to_json
-from dissector.analysis.rendering import render_html, render_text
+from dissector.analysis.rendering import render_notebook, render_text
 
 if TYPE_CHECKING:
     from dissector.api.capture import Capture
@@ -48,7 +48,7 @@ class Diff:
         return f"<diff: {len(self):,} differences>"
 
     def _repr_html_(self) -> str:
-        return "\n".join(render_html(diff_report(self._result, with_bytes=True)))
+        return render_notebook(diff_report(self._result, with_bytes=True))
 
 
 def diff(a: "Capture", b: "Capture") -> Diff:

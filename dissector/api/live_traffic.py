@@ -79,7 +79,7 @@ class Live:
         """The proxy's address, for the clients' ``bootstrap.servers``. Raises `ValueError` if this is a packet
         capture."""
         if not self._bootstrap:
-            raise ValueError("this captures packets: clients connect to their brokers; dissector.proxy listens")
+            raise ValueError("this captures packets and has no address: use dissector.proxy")
         return self._bootstrap
 
     def fault(self, rule: str, name: str = "") -> Fault:
@@ -93,7 +93,7 @@ class Live:
         """
         __tracebackhide__ = True
         if not self._bootstrap:
-            raise ValueError("this captures packets, and can change none: dissector.proxy can")
+            raise ValueError("this captures packets and can't change them: use dissector.proxy")
         return Fault(self._recording, rule, name)
 
     def messages(self) -> list[str]:

@@ -62,14 +62,14 @@ def decode_response(
     """
     _check_size(data, RESPONSE_MIN)
     if api is not None and api_key is not None:
-        raise TypeError("api and api_key are two names of the same: give one of them")
+        raise TypeError("api and api_key mean the same: give only one of them")
     api = api_key if api is None else api
     if api is None and api_version is None:
         verdict = infer_response(data, len(data), len(data), NOTHING)
         frame = OrphanFrame(data, len(data), len(data), EMPTY_CONTEXT)
         return _message(data, layout_of_verdict(verdict, frame), show_secrets=show_secrets)
     if api is None or api_version is None:
-        raise TypeError("the API and its version are given together, or not at all")
+        raise TypeError("give both the API and its version, or neither")
     key, version = _api(api, api_version)
     _check_prefix(data, lambda frame: response_layout(key, version, frame))
     return _message(data, response_layout(key, version, data), show_secrets=show_secrets)
@@ -116,7 +116,7 @@ def encode(line: Mapping[str, object]) -> tuple[bytes | None, bytes | None]:
 
 def _check_size(data: bytes, least: int) -> None:
     if isinstance(data, str):
-        raise TypeError("a frame is bytes, not text: bytes.fromhex() makes some of hex digits")
+        raise TypeError("a frame is bytes, not text: bytes.fromhex() converts hex digits")
     if not isinstance(data, bytes | bytearray | memoryview):
         raise TypeError(f"a frame is bytes, not {type(data).__name__}")
     if len(data) < least:

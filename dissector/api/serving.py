@@ -98,7 +98,7 @@ def serve(
 def _recording(source: str | PathLike[str] | Sequence[str | PathLike[str]] | Frames) -> RecordedExchanges:
     parts: list[object] = list(source) if isinstance(source, Iterable) and not isinstance(source, str) else [source]
     if not all(isinstance(each, str | PathLike | tuple) for each in parts):
-        raise TypeError(f"serve({source!r}): give a path, some, or pairs of frames")
+        raise TypeError(f"serve({source!r}): give one path, several paths, or pairs of frames")
     paths = [fspath(each) for each in parts if isinstance(each, str | PathLike)]
     if not paths:
         return recording_of_frames([each for each in parts if isinstance(each, tuple)])

@@ -277,15 +277,15 @@ class Reader:
 
         for archive, (at, magic) in _ARCHIVES.items():
             if data[at : at + len(magic)].tobytes() == magic:
-                return CaptureError(f"{self.name}: {archive} archive: unpack it, and open the captures in it")
+                return CaptureError(f"{self.name}: {archive} archive: unpack it and open the captures in it")
         head = data[:_MOST_MAGIC].tobytes()
         for other, magic in _OTHERS.items():
             if head.startswith(magic):
                 return CaptureError(f"{self.name}: {other}, not a capture")
         if is_text(data):
             return CaptureError(
-                f"{self.name}: not a capture: neither pcap nor pcapng, but text without the bytes of a Kafka message "
-                f"or a packet in a form that is known ({FORMS})"
+                f"{self.name}: not a capture: neither pcap nor pcapng, but text without a Kafka message or packet "
+                f"in a known form ({FORMS})"
             )
         words = f"it begins with {head[:4].hex(' ')}, which is neither pcap nor pcapng, nor one of Kafka's own files"
         return CaptureError(f"{self.name}: not a capture: {words}")

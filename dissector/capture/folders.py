@@ -31,7 +31,7 @@ def captures_in(folder: str) -> list[str]:
         raise CaptureError(f"{folder}: {os_reason(error)}") from None
     found = [path for path in paths if _is_capture(path)]
     if not found:
-        raise CaptureError(f"{folder}: a folder without captures and without tables")
+        raise CaptureError(f"{folder}: a folder without captures or tables")
     return found
 
 

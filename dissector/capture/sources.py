@@ -210,7 +210,7 @@ class SpooledSource:
             return
         if self._spool.size + size > self._limits.expansion * self._stream.done:
             raise SpoolFullError(
-                f"{self._codec} data that grow to more than {self._limits.expansion:,} times their size"
+                f"{self._codec} data that expands to more than {self._limits.expansion:,} times its size"
             )
 
     def _next(self, seconds: float) -> bytes | None:

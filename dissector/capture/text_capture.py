@@ -71,7 +71,7 @@ def check_size(name: str, data: UInt8, limits: Limits) -> None:
 
 def _check(name: str, size: int, most: int) -> None:
     if size > most:
-        raise CaptureError(f"{name}: more than {most:,} bytes of text: cut it, or save packets as pcapng")
+        raise CaptureError(f"{name}: more than {most:,} bytes of text: split it, or save packets as pcapng")
 
 
 def _of_transcript(name: str, data: bytes) -> Converted:

@@ -114,7 +114,11 @@ def _cut_frames(count: int, snap_length: int) -> list[Finding]:
     """A finding about frames that are there in part, as packets were cut."""
     if not (count and snap_length):
         return []
-    return [Finding("frames-cut", Severity.WARNING, f"{counted(count, 'frame')} cut by snap length {snap_length:,}")]
+    return [
+        Finding(
+            "frames-cut", Severity.WARNING, f"{counted(count, 'frame')} truncated by snapshot length {snap_length:,}"
+        )
+    ]
 
 
 def _resumed_connections(connections: int) -> list[Finding]:
@@ -149,4 +153,4 @@ def _early_responses(count: int) -> list[Finding]:
 def omitted_findings(counts: Counter[str]) -> list[Finding]:
     """A finding about findings that are not kept, as there are too many of a code."""
     words = ", ".join(f"{code} {count:,}" for code, count in sorted(counts.items()) if count)
-    return [Finding("findings-omitted", Severity.NOTE, f"more was found than is kept: {words}")] if words else []
+    return [Finding("findings-omitted", Severity.NOTE, f"too many findings; left out: {words}")] if words else []

@@ -143,7 +143,7 @@ def _of_records(tally: TlsTally) -> Iterator[Finding]:
         yield Finding("tls-not-decrypted", Severity.WARNING, words)
     if tally.given_up:
         words = f"the search for the keys of {counted(tally.given_up, 'TLS connection')} without its handshake"
-        yield Finding("tls-not-decrypted", Severity.WARNING, f"{words} was ended before all of the log was tried")
+        yield Finding("tls-not-decrypted", Severity.WARNING, f"{words} was stopped before the whole log was tried")
 
 
 def _of_versions(tally: TlsTally) -> Iterator[Finding]:

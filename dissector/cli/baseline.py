@@ -53,7 +53,7 @@ def baseline(
         name = PurePath(capture.names[0]).stem
         profile = SideProfile(DiffSide(capture, name, rows), {}, {})
         if not profile.exchanges:
-            return print_error(f"{name}: no Kafka request in it")
+            return print_error(f"{name}: contains no Kafka request")
         if known is None:
             return _save(profile, asked.save or "")
         held_to, lines = known
@@ -77,7 +77,7 @@ def _check_usage(files: Sequence[str], asked: BaselineOptions, others: Sequence[
     if len(files) != 1:
         raise UsageError(f"a baseline describes one capture, not {len(files)}")
     if others:
-        raise UsageError(f"{others[0]} needs two sides: with a baseline, --a chooses the rows")
+        raise UsageError(f"{others[0]} needs two sides; with a baseline, use --a to choose the rows")
     if asked.save is not None and asked.baseline is not None:
         raise UsageError("use --save-baseline or --baseline, not both")
     if asked.baseline is None and (asked.fail_on is not None or asked.ignore is not None):

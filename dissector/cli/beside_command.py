@@ -38,7 +38,9 @@ _ENDS: Final = frozenset((signal.SIGINT, signal.SIGTERM, signal.SIGHUP))
 def check_command(words: Sequence[str], duration: float | None) -> None:
     """Raise `UsageError` for options that a command makes meaningless."""
     if words and duration is not None:
-        raise UsageError("--duration and a command: the capture lasts as long as the command; to end that, use timeout")
+        raise UsageError(
+            "--duration and a command: the capture lasts as long as the command; to limit the command, use timeout"
+        )
 
 
 def run_beside(
@@ -93,7 +95,7 @@ class _CommandRun:
                 self._command.send_signal(caught.number)
             self._asked_to_end += caught.number in _ENDS
             if self._asked_to_end > 1 and self._command.poll() is None:
-                print_error(f"{self._command.words[0]} goes on without a capture, as process {self._command.pid}")
+                print_error(f"{self._command.words[0]} continues without a capture, as process {self._command.pid}")
                 raise KeyboardInterrupt
             if caught.number in _ENDS and self._recording.stopping:
                 raise KeyboardInterrupt  # reading is behind, and the command has long ended

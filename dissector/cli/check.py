@@ -34,7 +34,7 @@ def check_captures(files: Sequence[str], form: RuleFormat, ignored: str | None, 
             captures.append((file, capture))
         result = check(captures, rules)
     if not result.exchanges:
-        return print_error(f"{files[0]}: no Kafka request in it")
+        return print_error(f"{files[0]}: contains no Kafka request")
     if form in (RuleFormat.JSON, RuleFormat.JUNIT, RuleFormat.SARIF):
         write_outcomes(form, TITLE, list(outcomes(result)))
     else:

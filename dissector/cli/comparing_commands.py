@@ -100,7 +100,7 @@ def diff(
     from dissector.cli.diff import compare as run
 
     if form in (RuleFormat.JUNIT, RuleFormat.SARIF):
-        raise UsageError(f"--format {form.value} reports on a baseline: it needs --baseline")
+        raise UsageError(f"--format {form.value} is a report on a baseline: it needs --baseline")
     shown: DiffFormat | Screens = DiffFormat(form or DiffFormat.TEXT)
     if form is None and takes_screen(files):
         from dissector.cli.screen import run_diff, run_matrix

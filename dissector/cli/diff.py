@@ -78,7 +78,7 @@ def compare(
         comparison = diff(sides[0], sides[1], connections)
         for side in (comparison.a, comparison.b):
             if not side.exchanges:
-                return print_error(f"{side.label}: no Kafka request in it")
+                return print_error(f"{side.label}: contains no Kafka request")
         as_json = partial(diff_to_json, comparison)
         write_report(form, as_json, diff_report(comparison, with_bytes=form is DiffFormat.HTML))
         return 0 if comparison.is_same else NEGATIVE
@@ -105,7 +105,7 @@ def _check_usage(
 ) -> None:
     """Raise `UsageError` for an invalid combination of options."""
     if files == 1 and not all(filters):
-        raise UsageError("with one capture, --a and --b choose what to compare: --a 'conn == 1' --b 'conn == 2'")
+        raise UsageError("with one capture, choose what to compare with --a and --b: --a 'conn == 1' --b 'conn == 2'")
     if files > 2 and (any(filters) or any(clients) or matches):
         raise UsageError("--a, --b, --client-a, --client-b and --match need two sides, not a matrix")
 
@@ -117,7 +117,10 @@ def _compare_tables(
     """Print the matrix of sides in tables, however large they are."""
     sides = [each for each in tables if each is not None]
     if len(sides) < len(files) or len(files) < 2 or has_options:
-        raise UsageError("with tables, name two or more sides as TABLES:NAME, a client id or a capture, and no options")
+        raise UsageError(
+            "with tables, name two or more sides as TABLES:NAME, where NAME is a client id or a capture, "
+            "without options"
+        )
     print(MATRIX_ONLY, file=sys.stderr)
     with infrequent_collection(), open_sides(sides) as found, ExitStack() as stack:
         captures = [stack.enter_context(Capture([each.path], ports=each.ports, topics=each.topics)) for each in found]

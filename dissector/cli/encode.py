@@ -108,9 +108,9 @@ def _save(target: "CaptureTarget", out: str, name: str) -> None:
 def _print_summary(name: str, incomplete: int, skipped: Counter[str]) -> None:
     if skipped:
         words = ", ".join(f"{kind} {count:,}" for kind, count in sorted(skipped.items()))
-        print_error(f"{name}: {skipped.total():,} lines skipped: {words}")
+        print_error(f"{name}: {counted(skipped.total(), 'line')} skipped: {words}")
     if incomplete:
-        print_error(f"{name}: {incomplete:,} messages are incomplete in the JSON, and in the output")
+        print_error(f"{name}: {counted(incomplete, 'message')} incomplete in the JSON and in the output")
 
 
 class ConnectionKey(NamedTuple):
@@ -137,7 +137,7 @@ class TranscriptTarget:
         for message, from_client in zip(messages, (True, False), strict=True):
             if message is not None:
                 lines += frame_lines(message.data, from_client=from_client, connection=_connection(line))
-                lines += [f"# {counted(message.missing, 'byte')} of it are missing"] if message.missing else []
+                lines += [f"# {counted(message.missing, 'byte')} missing"] if message.missing else []
                 self.incomplete += bool(message.missing)
         self._write(lines)
 
@@ -222,7 +222,7 @@ def _key(line: Line) -> ConnectionKey:
     number = _connection(line)
     client, server = _end(line, "client", made_up_client(number - 1)), _end(line, "server", MADE_UP_SERVER)
     if (":" in client.host) != (":" in server.host):
-        raise EncodeError(f"{server.host} and the client's {client.host} are of different IP versions", "server")
+        raise EncodeError(f"{server.host} and the client's {client.host} have different IP versions", "server")
     return ConnectionKey(number, client, server)
 
 

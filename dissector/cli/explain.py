@@ -41,7 +41,7 @@ def explain(word: str, version: str | None) -> int:
     """Print the page; return the exit code."""
     page = _page_without_versions(word)
     if page is not None:
-        return print_lines(page) if version is None else print_error(f"{word} has no versions: leave {version} out")
+        return print_lines(page) if version is None else print_error(f"{word} has no versions: leave out {version}")
     try:
         target = find_target(word)
         number = target.version(version)

@@ -44,7 +44,7 @@ def export(
     row_filter = parse_filter(filter, options=options)
     with options.open(files) as capture:
         if any(is_same_file(name, out) for name in capture.names):
-            raise CaptureError(f"{out}: is an input: choose another name to write to")
+            raise CaptureError(f"{out}: is an input file: choose another name for the output")
         check_request(capture.names, request)
         if not read_rows(capture):
             return NEGATIVE
@@ -52,7 +52,7 @@ def export(
             examine_with_progress(capture)
         rows: Sequence[int] = range(len(capture)) if ranges is None else _rows(ranges, len(capture))
         if not rows:
-            print_error(f"no row {numbers}: there are {counted(len(capture), 'row')}")
+            print_error(f"no row {numbers}: the capture has {counted(len(capture), 'row')}")
             return NEGATIVE
         if row_filter is not None:
             numbered = len(rows)

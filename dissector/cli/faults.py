@@ -17,7 +17,7 @@ NEVER_FIRED: Final = 1
 def fault_rules(rules: Sequence[str], path: str, *, strict: bool) -> tuple[tuple[str, str], ...]:
     """Return the names and texts of the rules of options, those of the command line first. Raises `UsageError`."""
     if strict and not (rules or path):
-        raise UsageError("--strict needs --fault or --faults: it is about rules that never fired")
+        raise UsageError("--strict needs --fault or --faults: it checks that all rules fired")
     found = []
     for rule in rules:
         try:

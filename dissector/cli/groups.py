@@ -50,7 +50,7 @@ def groups(files: Sequence[str], form: StatsFormat, filter: str | None, *, optio
         else:
             code = print_lines(_report(found, capture))
         if reading.left_out:
-            print_error(f"{counted(reading.left_out, 'exchange')} of further groups left out")
+            print_error(f"{counted(reading.left_out, 'exchange')} in further groups left out")
         return code
 
 

@@ -52,7 +52,7 @@ def ingest(
     elif idle is not None:
         raise UsageError("--idle needs --follow")
     if follow and skip_known:
-        raise UsageError("--skip-known can't be used with --follow, which does not know a connection before it ends")
+        raise UsageError("--skip-known can't be used with --follow, which ingests connections before they end")
     alerts = _alerts(out, fail_on, notify, bodies=bodies)
     from dissector.pipeline.runs import remove_runs_afterwards
     from dissector.tables.storage import Storage, StorageError
@@ -127,11 +127,11 @@ def _check_follow(captures: Sequence[str], out: str, cluster: Cluster) -> None:
     from dissector.tables.file_systems import is_url
 
     if len(captures) != 1 or not (is_url(captures[0]) or is_directory(captures[0])):
-        raise UsageError("--follow needs one folder that captures are written to")
+        raise UsageError("--follow needs a single folder, to which captures are written")
     if cluster.is_set:
-        raise UsageError("--follow runs in processes of this machine, without Spark: leave out the options of Spark")
+        raise UsageError("--follow runs on this machine without Spark: leave out the options for Spark")
     if "://" in out:
-        raise UsageError("--follow writes to a folder of this machine: give --out a path")
+        raise UsageError("--follow writes to a folder on this machine: give --out a path")
 
 
 def _files(captures: Sequence[str]) -> list[str]:
@@ -158,7 +158,7 @@ def _print_result(result: "IngestResult", out: str, *, skip_known: bool) -> int:
         print_error(problem.message)
     _print_known(result.known_as)
     for path, other in result.replaced.items():
-        print(f"{clean(path)}: in place of {clean(other)}, which has the same contents", file=sys.stderr)
+        print(f"{clean(path)}: replaces {clean(other)}, which has the same content", file=sys.stderr)
     counts = ", ".join(f"{name} {count:,}" for name, count in result.counts.items())
     if result.read:
         print(
@@ -188,7 +188,7 @@ def _leave_out_spare(out: str, epoch: int) -> None:
 
     try:
         for path in forget_spare(out, epoch):
-            print(f"{clean(path)}: left out: other captures in the tables have everything in it", file=sys.stderr)
+            print(f"{clean(path)}: left out: other captures in the tables contain everything in it", file=sys.stderr)
     except Exception as error:
         if not isinstance(error, StorageError) and not is_sql_error(error):
             raise
@@ -223,7 +223,7 @@ def _follow(
         with Follower(out, options, report, key_logs) as follower:
             follower.run(folder, idle, QUIET_SECONDS if idle is None else min(QUIET_SECONDS, idle / 2))
     except KeyboardInterrupt:
-        print("stopped: pending requests are kept; start again to continue", file=sys.stderr)
+        print("stopped: pending requests are saved; start again to continue", file=sys.stderr)
         return told
     except (StorageError, CaptureError):
         raise

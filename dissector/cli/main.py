@@ -47,7 +47,7 @@ class CommandGroup(TyperGroup):
         except USAGE_ERROR as error:
             code = _print_usage_error(error)
         except typer.Abort:  # typer's for an `EOFError`
-            code = print_error("the input ended too soon")
+            code = print_error("the input ended unexpectedly")
         sys.exit(code)
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:

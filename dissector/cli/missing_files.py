@@ -64,7 +64,7 @@ def _split_fields(path: str, values: Mapping[str, Any]) -> str:
     if not begun or not rest or not all(each.strip(",") in ROW_FIELDS for each in rest):
         return ""
     names = [name for each in (begun, *rest) for name in each.split(",") if name]
-    return f"names of fields are joined by commas: --fields {','.join(names)}"
+    return f"separate field names with commas: --fields {','.join(names)}"
 
 
 def _no_option(path: str) -> str:

@@ -40,13 +40,13 @@ def proxy_settings(
     for place, word in enumerate(brokers[1:], 1):
         if word.isidentifier() and shutil.which(word):
             command = shlex.join(brokers[place:])
-            raise UsageError(f"{word} is a command: it stands behind --: kdissect proxy {brokers[0]} -- {command}")
+            raise UsageError(f"{word} is a command: put it after --: kdissect proxy {brokers[0]} -- {command}")
     if ring and not path:
         raise UsageError("-b needs -w: the name of the ring buffer's files")
     if path == "-":
         raise UsageError("-w needs a file: rows go to standard output")
     if math.isnan(hold_seconds):  # which lies in every range
-        raise UsageError("--hold-limit: nan is no number of seconds")
+        raise UsageError("--hold-limit: nan is not a number of seconds")
     files = RingSettings.parse(ring) if ring else None
     try:
         return ProxySettings.of(
@@ -67,7 +67,7 @@ def upstream_tls(asked: BrokerTls) -> UpstreamTls | None:
         return None
     _require_files(files)
     if asked.key and not asked.certificate:
-        raise UsageError("--key needs --cert: the certificate of the key")
+        raise UsageError("--key needs --cert, the certificate of the key")
     if asked.insecure:
         _warn("--insecure: any certificate of a broker is taken, so whoever answers can read everything")
     return UpstreamTls(
@@ -84,7 +84,7 @@ def listen_tls(certificate: str, key: str, *, tls: bool) -> ListenTls | None:
         return None
     _require_files(files)
     if key and not certificate:
-        raise UsageError("--listen-key needs --listen-cert: the certificate of the key")
+        raise UsageError("--listen-key needs --listen-cert, the certificate of the key")
     return ListenTls(_absolute(certificate), _absolute(key))
 
 

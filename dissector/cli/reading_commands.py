@@ -54,7 +54,7 @@ def open_files(
 
         return show_in_browser(files, web, listen, filter, options)
     if listen is not None:
-        raise UsageError("--listen needs --web: it is where the page is served")
+        raise UsageError("--listen needs --web: it is the address of the page")
     if not takes_screen(files):
         return show(files, filter=filter, csv=CsvOptions(), options=options)
     from dissector.cli.options import parse_filter

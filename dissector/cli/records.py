@@ -46,7 +46,7 @@ def records(
         raise UsageError(f"-f {wanted.value}: {TERMINAL}")
     record_filter = parse_filter(filter, options=options)
     if out is not None and any(is_same_file(name, out) for name in files):
-        raise CaptureError(f"{out}: is an input: choose another name to write to")
+        raise CaptureError(f"{out}: is an input file: choose another name for the output")
     with infrequent_collection(), options.open(files) as capture:
         if not capture.pipeline.grows and not read_rows(capture):
             return NEGATIVE

@@ -38,7 +38,7 @@ def login_of(user: str, password_file: str, mechanism: str) -> Login | None:
     """Return who logs in; None without `--user`. Raises `UsageError`."""
     if not user:
         if password_file:
-            raise UsageError("--password-file needs --user: who logs in")
+            raise UsageError("--password-file needs --user NAME")
         return None
     if mechanism not in MECHANISMS:
         raise UsageError(f"--sasl-mechanism {mechanism}: known are {', '.join(MECHANISMS)}")
@@ -76,11 +76,11 @@ def replay_settings(
 def replay(file: str, settings: ReplaySettings, path: str, form: DiffFormat, options: CaptureOptions) -> int:
     """Replay and compare; return the exit code: 0 for the same answers, 1 for others, 2 if nothing was replayed."""
     if file == "-":
-        raise CaptureError(f"{file}: replay reads a capture twice: save it to a file first")
+        raise CaptureError(f"{file}: replay reads the capture twice: save it to a file first")
     if not Path(file).is_file():
         if not Path(file).exists():
             raise MissingFileError(file)
-        raise CaptureError(f"{file}: not a file; replay reads a capture twice")
+        raise CaptureError(f"{file}: not a file, but replay reads the capture twice")
     with replace(options, show_secrets=True).open([file]) as capture:  # a broker gets what was recorded
         if not read_rows(capture):
             return print_error(f"{file}: nothing to replay")
@@ -93,7 +93,7 @@ def replay(file: str, settings: ReplaySettings, path: str, form: DiffFormat, opt
     for line in left_out_words(run.left_out):
         _say(line)
     if not outcome.rows:
-        return print_error(f"{file}: none of its requests was sent")
+        return print_error(f"{file}: none of its requests could be sent")
     sent, connections = counted(len(outcome.rows), "request"), counted(len(outcome.conversations), "connection")
     _say(f"sent {sent} on {connections} to {settings.broker}")
     for why, count in outcome.unanswered.most_common():

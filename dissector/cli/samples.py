@@ -25,6 +25,6 @@ def copy_samples(folder: str) -> int:
 def _copy(sample: Path, path: Path) -> None:
     data = sample.read_bytes()
     if path.exists() and path.read_bytes() != data:
-        raise UsageError(f"{path}: there is another file of this name; give another folder")
+        raise UsageError(f"{path}: a different file of this name exists; give another folder")
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_bytes(data)

@@ -53,7 +53,7 @@ def serve(
         recording = recording_of(capture)
         names = ", ".join(capture.names)
     if not recording.exchanges:
-        return print_error(f"{names}: no whole exchange of Kafka in it: nothing can be answered")
+        return print_error(f"{names}: contains no complete Kafka exchange: nothing can be answered")
     return asyncio.run(_ServeRun(recording, settings, names, shows=text).run(duration))
 
 
@@ -99,7 +99,7 @@ class _ServeRun:
             _say(f"listening on {endpoint_name(*address)} with {exchanges} of {clean(self._names)}; "
                  "point bootstrap.servers there")  # fmt: skip
             if self._recording.left_out:
-                _say(f"{counted(self._recording.left_out, 'row')} can't be answered from: not whole, or no exchange")
+                _say(f"{counted(self._recording.left_out, 'row')} can't be used: incomplete, or not an exchange")
             return server
         raise CaptureError(failure)
 

@@ -88,12 +88,12 @@ def stats(
     filter."""
     row_filter, table = parse_filter(filter, options=options), breakdown(by)
     if plot and (by is not None or form is not StatsFormat.TEXT):
-        raise UsageError("--plot does not go with --by or --format")
+        raise UsageError("--plot can't be used with --by or --format")
     if connections and (by is not None or plot):
-        raise UsageError("--connections does not go with --by or --plot")
+        raise UsageError("--connections can't be used with --by or --plot")
     if are_tables(files, options):
         if connections:
-            raise UsageError("--connections is for captures: the table connections has those of tables")
+            raise UsageError("--connections is for captures; tables have the table connections")
         return _stats_of_tables(files[0], table, form, row_filter, plot=plot)
     with infrequent_collection(), options.open(files) as capture:
         if not read_rows(capture):

@@ -53,7 +53,7 @@ def show_on_screen(folder: str, text: str | None, screen: Screen) -> int:
             kept, left = tables.has_frames, tables.counted(row_filter) - found.rows
         code = screen(found)
     if left:
-        print_error(f"{folder}: {counted(left, 'row')} without a message: show prints them")
+        print_error(f"{folder}: {counted(left, 'row')} without a message left out: show prints them")
     if not kept:
         print_error(f"{folder}: {NO_FRAMES}")
     return code
@@ -112,7 +112,7 @@ def _side(tables: "Tables", folder: str, name: str, path: Path) -> TableCapture:
     """Write the rows of one capture, or else of one client id."""
     captures = tables.captures_named(name)
     if len(captures) > 1:
-        raise CaptureError(f"{folder}: {len(captures)} captures are called {name}: say the path of one, or its digest")
+        raise CaptureError(f"{folder}: {len(captures)} captures are called {name}: give the path or the digest of one")
     if captures:
         found = write_capture(captures[0], None, path)
         why = f"no message in the tables is {name}'s: captures that overlap in time count as one, the first"

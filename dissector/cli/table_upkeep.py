@@ -101,7 +101,7 @@ def replace(folder: str, names: Sequence[str], key_logs: Sequence[str] = ()) -> 
         raise UsageError(f"{folder}: these captures were ingested with different options: replace them one by one")
     [words] = options
     if "keylog" in words and not key_logs:
-        raise UsageError(f"{folder}: these captures were ingested with a key log, which is not kept: give --keylog")
+        raise UsageError(f"{folder}: these captures were ingested with a key log, which was not kept: give --keylog")
     return ingest(
         [row["path"] for row in found], folder, THIS_MACHINE, frames="frames" in words, bodies=has_bodies(found[0]),
         hashed="hash-records" in words, show_secrets="show-secrets" in words, decode_as=decode_as_in(words),
@@ -281,7 +281,7 @@ def _named(seen: "Snapshot", folder: str, name: str) -> Row:
 
     found = [row for row in seen.captures if has_name(row["path"], row["digest"], name)]
     if len(found) != 1:
-        many = f"{len(found)} captures are called {name}: say the path of one, or its digest"
+        many = f"{len(found)} captures are called {name}: give the path or the digest of one"
         raise CaptureError(f"{folder}: {many if found else f'no capture is called {name}'}")
     return found[0]
 

@@ -69,7 +69,7 @@ class CaptureVerdict:
         """Return what options ask for; None if it is nothing. Raises `UsageError`, `CaptureError`."""
         if not (asked.check or asked.baseline is not None or asked.fail_on is not None):
             if named := next((f"--{name}" for name in _ABOUT_REPORTS if getattr(asked, name)), None):
-                raise UsageError(f"{named} needs --check, --baseline or --fail-on: what is judged")
+                raise UsageError(f"{named} needs --check, --baseline or --fail-on")
             return None
         if asked.ignore and not asked.check and asked.baseline is None:
             raise UsageError("--ignore needs --check or --baseline: it names their rules")
@@ -86,7 +86,7 @@ class CaptureVerdict:
         print_wrong_listeners(capture)
         parts = [*self._parts(capture, name)]
         if not parts:
-            return print_error(f"{name}: no Kafka request in it, so nothing was judged")
+            return print_error(f"{name}: contains no Kafka request, so nothing was checked")
         for each in parts:
             for line in render_text(each.blocks):
                 print(line, file=out)

@@ -138,7 +138,7 @@ def _digits(number: int, text: str) -> bytes:
     digits = "".join(text.split())
     if not _DIGITS.fullmatch(digits):
         strange = next(character for character in digits if not _DIGITS.fullmatch(character))
-        raise TranscriptError(number, f"{strange!r} is no hex digit")
+        raise TranscriptError(number, f"{strange!r} is not a hex digit")
     if len(digits) % 2:
         raise TranscriptError(number, f"{len(digits):,} hex digits: an odd number")
     return bytes.fromhex(digits)

@@ -86,5 +86,5 @@ def broker_addresses(texts: Iterable[str]) -> tuple[BrokerAddress, ...]:
     parts = [part.strip() for text in texts for part in text.split(",") if part.strip()]
     found = tuple(dict.fromkeys(map(BrokerAddress.parse, parts)))
     if not found:
-        raise AddressError("the address of a broker is missing: broker.example:9092")
+        raise AddressError("the broker's address is missing; example: broker.example:9092")
     return found

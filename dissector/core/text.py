@@ -47,7 +47,7 @@ _NO_HOST: Final = (
 def os_reason(error: BaseException) -> str:
     """Return why the system refused something, in the lower case of our messages: ``no such file or directory``."""
     words = (getattr(error, "strerror", None) or str(error)).lower()
-    return "no such host is known" if words in _NO_HOST else words
+    return "unknown host" if words in _NO_HOST else words
 
 
 def byte_range(start: int, size: int) -> str:

@@ -109,11 +109,11 @@ def parse_decode_as(text: str) -> DecodeAs:
     """Read a choice. Raises `DecodeAsError`."""
     selector, comma, name = (part.strip() for part in text.rpartition(","))
     if not comma:
-        raise DecodeAsError("say SELECTOR,PROTOCOL: tcp.port==19092,kafka")
+        raise DecodeAsError("write SELECTOR,PROTOCOL: tcp.port==19092,kafka")
     try:
         protocol = Protocol(name.lower())
     except ValueError:
-        raise DecodeAsError(f"{name!r} is none of {', '.join(Protocol)}") from None
+        raise DecodeAsError(f"unknown protocol {name!r}; known are {', '.join(Protocol)}") from None
     return DecodeAs(_selector(selector), protocol)
 
 
@@ -131,7 +131,7 @@ def _selector(text: str) -> PortSelector | EndSelector:
     if ports := _PORTS.fullmatch(text):
         low, high = _port(ports[1]), _port(ports[2] or ports[1])
         if low > high:
-            raise DecodeAsError(f"no port is from {low} to {high}")
+            raise DecodeAsError(f"no port is between {low} and {high}")
         return PortSelector(low, high)
     first = _END.match(text)
     if first is not None and first.end() == len(text):
@@ -139,7 +139,7 @@ def _selector(text: str) -> PortSelector | EndSelector:
     second = _END.fullmatch(text, first.end() + 1) if first is not None and text[first.end()] == "-" else None
     if first is None or second is None:
         raise DecodeAsError(
-            f"{text!r} names no connections; say tcp.port==19092, 10.0.0.5:19092 or 10.0.0.7:51000-10.0.0.5:19092"
+            f"{text!r} selects no connections; write tcp.port==19092, 10.0.0.5:19092 or 10.0.0.7:51000-10.0.0.5:19092"
         )
     return EndSelector(_end(second), client=_end(first))
 
@@ -149,7 +149,7 @@ def _end(found: re.Match[str]) -> End:
     try:
         known = ip_address(address)
     except ValueError:
-        raise DecodeAsError(f"{address!r} is no address") from None
+        raise DecodeAsError(f"{address!r} is not an address") from None
     return str(getattr(known, "ipv4_mapped", None) or known), _port(found[3])
 
 

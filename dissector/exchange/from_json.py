@@ -99,7 +99,7 @@ def _request(line: FieldValues) -> EncodedFrame | None:
         return None
     request = _api(line)
     if request is None:
-        raise EncodeError("is needed for a request", "api_key")
+        raise EncodeError("is required for a request", "api_key")
     key, version = request
     layout = _as_newest(request_layout(key, version), key, version, message)
     more = {name: line[name] for name in ("correlation_id", "client_id") if name in line}

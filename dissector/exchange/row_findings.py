@@ -18,7 +18,8 @@ from dissector.tls.session import TlsSession
 ORPHAN: Final = Finding("orphan", Severity.WARNING, "response without a request in this capture", "response")
 ORPHAN_OF_WHOLE: Final = Finding(
     "orphan", Severity.WARNING,
-    "response without a request, though nothing is missing of its connection: the broker may have answered none",
+    "response without a request, although the capture of its connection is complete: the broker may have answered no "
+    "request",
     "response",
 )  # fmt: skip
 NOT_PENDING: Final = "response-not-pending"
@@ -26,19 +27,23 @@ NOT_PENDING: Final = "response-not-pending"
 UNANSWERED: Final = Finding(UNANSWERED_CODE, Severity.NOTE, "no response in this capture", "request")
 """A state of the row, and a note: a cause that several rows show is one finding, at one of them, with its number."""
 MAY_WAIT: Final = Finding(
-    UNANSWERED_CODE, Severity.NOTE, f"{UNANSWERED.message}: it may wait, for records or for others", "request"
+    UNANSWERED_CODE,
+    Severity.NOTE,
+    f"{UNANSWERED.message}: it may wait for records or other members",
+    "request",
 )
-CLOSED: Final = Finding(UNANSWERED_CODE, Severity.NOTE, "no response before the connection was closed", "request")
+CLOSED: Final = Finding(UNANSWERED_CODE, Severity.NOTE, "no response before the connection closed", "request")
 NO_RESPONSE: Final = (UNANSWERED, MAY_WAIT, CLOSED)
 CUT_SHORT: Final = Finding(
-    "cut-short", Severity.ERROR, "the connection was closed before the response was whole", "response"
+    "cut-short", Severity.ERROR, "the connection closed before the response was complete", "response"
 )
 ACKS_0: Final = Finding("no-response-expected", Severity.NOTE, "acks=0: the broker sends no response", "request")
 
 ENCRYPTED: Final = Finding("tls", Severity.WARNING, "encrypted: TLS")
 TLS_ON_PLAIN_PORT: Final = Finding(
     "tls-on-plain-port", Severity.ERROR,
-    "TLS on a plain listener: set security.protocol=PLAINTEXT (SASL_PLAINTEXT with a login), or use an SSL listener",
+    "TLS on a plaintext listener: set security.protocol=PLAINTEXT (SASL_PLAINTEXT with a login), or use an SSL "
+    "listener",
 )  # fmt: skip
 _USE_TLS: Final = "set security.protocol=SSL (SASL_SSL with a login), or use a PLAINTEXT listener"
 _OF_CERTIFICATES: Final = frozenset((41, 42, 43, 44, 45, 46, 48, 49, 116))

@@ -39,9 +39,9 @@ def check_request(names: Sequence[str], request: ExportRequest) -> None:
     """Raise `CaptureError` for a request that is impossible with files of these names."""
     entry = request.format.entry
     if request.is_decrypted and not entry.needs_packets:
-        raise CaptureError(f"--decrypted is for captures: a {entry.name} has what was decrypted anyway")
+        raise CaptureError(f"--decrypted is for captures: a {entry.name} always has the decrypted data")
     if request.redact and not entry.can_redact:
-        raise CaptureError(f"a {entry.name} can't be redacted: it names the file as it is; share a redacted capture")
+        raise CaptureError(f"a {entry.name} can't be redacted: it names the original file; share a redacted capture")
     read_once = [name for name in names if not Path(name).is_file()]
     if read_once and (request.redact or entry.needs_packets):
         name = "standard input" if read_once[0] == "-" else read_once[0]
@@ -60,7 +60,7 @@ def export_rows(
     needs_packets = request.redact or request.format.entry.needs_packets
     if needs_packets and not any(capture.frames.spans(number) for number in rows):
         which = "any row" if request.chosen is None else f"row {request.chosen}"
-        raise NoPacketsError(f"no packets carried {which}: only rows of packets can be a capture, or be redacted")
+        raise NoPacketsError(f"no packets carried {which}: only rows with packets can be a capture or redacted")
     if request.redact:
         return _redacted(capture, rows, request.format, warn)
     if request.format.entry.needs_packets and _shows_login(capture, rows, request):
@@ -102,7 +102,9 @@ def _redacted(
         with Capture([str(path)], decode_as=decode_as) as copy:
             deque(copy.read(), maxlen=0)
             if _identities(copy, range(len(copy))) != _identities(capture, carried):
-                raise CaptureError("damaged: reads differently once redacted: redact to a capture (pcapng) instead")
+                raise CaptureError(
+                    "damaged: reads differently once redacted: write a redacted capture (pcapng) instead"
+                )
             copy_rows = {row: copy_row for copy_row, row in enumerate(carried)}
             copied = [copy_rows[row] for row in rows if row in copy_rows]
             yield from export_format.entry.produce(copy, copied, ExportRequest(export_format))

@@ -214,7 +214,7 @@ def _unexpected(text: str, error: UnexpectedInput) -> FilterError:
         return FilterError(text, column, f"unexpected {found!r}", (_CORRECTIONS[found],))
     name = _NAME_BEFORE.search(text[:column])
     if name and "COMPARES" in expected and (found[0].isalnum() or found[0] == "_"):
-        return FilterError(text, column, f"no operator behind {name[1]}", (f"{name[1]} == {found}",))
+        return FilterError(text, column, f"no operator after {name[1]}", (f"{name[1]} == {found}",))
     number = _NUMBER_BEFORE.search(text[:column])
     if number and found in UNITS:
         return FilterError(text, column, f"a space before the unit {found}", (number[1] + found,))

@@ -204,7 +204,7 @@ class AllDimensions:
                 self._other.labels(name).inc(others)
                 if name not in self._said:
                     self._said.add(name)
-                    self._say(f"metrics: more than {self._most} label sets by {name}: the rest is counted as {OTHER}")
+                    self._say(f"metrics: more than {self._most} label sets by {name}: others are counted as {OTHER}")
 
     def _error(self, *key: str) -> LabelSet:
         """Return the labels of an error: numbers that Kafka does not have are on the wire, too."""

@@ -87,7 +87,7 @@ def session(
     `JobError` if a job in the session fails."""
     url = remote or master or "local[*]"
     if remote is None and not _MASTERS.fullmatch(url):
-        raise NoSparkError(f"{url}: no master: there are local[N], spark://HOST:PORT, yarn and k8s://URL")
+        raise NoSparkError(f"{url}: not a master: use local[N], spark://HOST:PORT, yarn or k8s://URL")
     _check_reachable(url)
     has_own_java = remote is None or is_local(url)
     archive = class_archive.java_options(_java_version(), pyspark.__version__, pyspark.__file__) if has_own_java else ""
@@ -148,7 +148,7 @@ def _started(master: str | None, remote: str | None, settings: Mapping[str, str]
         with _discarded(1):
             return builder.getOrCreate()
     except (PySparkException, Py4JError, ImportError, OSError) as error:
-        raise NoSparkError(f"Spark does not start: {reason(error)}") from error
+        raise NoSparkError(f"Spark did not start: {reason(error)}") from error
 
 
 def _check_reachable(url: str) -> None:
@@ -165,7 +165,7 @@ def _check_reachable(url: str) -> None:
             why = (getattr(error, "strerror", None) or str(error)).lower()
         else:
             return
-    raise NoSparkError(f"{url}: nobody answers there: {why}")
+    raise NoSparkError(f"{url}: no answer: {why}")
 
 
 def reason(error: BaseException) -> str:
@@ -186,7 +186,7 @@ def _java_version() -> str:
     java = str(Path(home) / "bin" / "java") if home else shutil.which("java")
     how = f"install a JRE of version {MIN_JAVA} or newer (Debian: openjdk-17-jre-headless) or point JAVA_HOME to one"
     if java is None or not Path(java).exists():
-        raise NoSparkError(f"Spark needs Java, and there is none: {how}")
+        raise NoSparkError(f"Spark needs Java, and none was found: {how}")
     try:
         output = subprocess.run([java, "-version"], capture_output=True, text=True, check=False).stderr
     except OSError as error:

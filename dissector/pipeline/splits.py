@@ -125,7 +125,7 @@ def batches(split: InputSplit, store: Store, tally: CaptureTally) -> Iterator[tu
 
 def changed_file(path: str) -> Finding:
     """Return the finding about a file that has changed: the run leaves it out."""
-    return Finding(FILE_CHANGED, Severity.ERROR, f"{path}: changed or removed while it was read: not ingested", path)
+    return Finding(FILE_CHANGED, Severity.ERROR, f"{path}: changed or removed during reading: not ingested", path)
 
 
 def _parts(of: PacketRange | None) -> list[BytePart]:

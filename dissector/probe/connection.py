@@ -84,7 +84,7 @@ class BrokerConnection:
         except TimeoutError:
             raise ProbeError(f"{address}: no connection within {timeout:g} s") from None
         except socket.gaierror:
-            raise ProbeError(f"{address}: no such host is known") from None
+            raise ProbeError(f"{address}: unknown host") from None
         except (OSError, UnicodeError) as error:
             raise ProbeError(f"{address}: {_reason(error)}") from None
 
@@ -137,7 +137,7 @@ class BrokerConnection:
             raise
         now = time.time_ns()
         if frame[PREFIX : PREFIX + 4] != exchange.row.number.to_bytes(4, "big"):
-            raise ProbeError(f"{self.address}: answers a request that was not sent: not Kafka", negative=True)
+            raise ProbeError(f"{self.address}: answered a request that was not sent: not Kafka", negative=True)
         return ExchangeMessage(now, len(frame), frame, len(frame), response_layout(api_key, version, frame))
 
     def _exchange_bytes(self, name: str, data: bytes) -> bytes:
@@ -152,7 +152,7 @@ class BrokerConnection:
                 self._stranger(size)
             self._fill(PREFIX + size, deadline)
         except TimeoutError:
-            raise ProbeError(f"{self.address}: no whole answer to {name} within {self._timeout:g} s") from None
+            raise ProbeError(f"{self.address}: no complete answer to {name} within {self._timeout:g} s") from None
         except (ConnectionError, BrokenPipeError):
             if len(self.exchanges) == 1 and _speaks_tls(self.address, self._timeout):
                 raise self._tls() from None
@@ -178,7 +178,7 @@ class BrokerConnection:
         self._received = b"".join(parts)
 
     def _tls(self) -> ProbeError:
-        return ProbeError(f"{self.address}: speaks TLS: ask a PLAINTEXT listener")
+        return ProbeError(f"{self.address}: uses TLS: probe a PLAINTEXT listener")
 
     def _stranger(self, size: int) -> NoReturn:
         """Raise an error that says what responded instead of a broker; `size` is its first bytes read as a size."""
@@ -191,7 +191,7 @@ class BrokerConnection:
         except OSError:
             pass  # what is there is enough
         if head.startswith(b"HTTP/"):
-            raise ProbeError(f"{self.address}: answers as a web server does (HTTP): not Kafka", negative=True)
+            raise ProbeError(f"{self.address}: answered like a web server (HTTP): not Kafka", negative=True)
         words = head.decode("latin-1").splitlines()[0]
         if words.isprintable() and words:
             raise ProbeError(f"{self.address}: answered {words!r}: not Kafka", negative=True)

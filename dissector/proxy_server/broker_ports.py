@@ -97,7 +97,7 @@ class BrokerPorts:
 
     def _new(self, broker: BrokerAddress) -> Listener | None:
         if len(self.listeners) >= MOST_LISTENERS:
-            self.complain(f"more than {MOST_LISTENERS:,} brokers: the addresses of the others are not replaced")
+            self.complain(f"more than {MOST_LISTENERS:,} brokers: the addresses of further brokers are not replaced")
             return None
         try:
             return self._open(broker, exactly=False)

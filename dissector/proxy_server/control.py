@@ -61,13 +61,13 @@ class Control:
             raise RefusedError(f"more than {MOST_RULES:,} rules")
         rule = read_rule(str(values["rule"]), str(values["name"]))
         if rule.name and rule.name in (each.name for each in self._hook.rules):
-            raise RefusedError(f"two rules are called {rule.name}")
+            raise RefusedError(f"two rules have the name {rule.name}")
         return {"number": self._hook.add(rule).number}
 
     def _arm(self, values: Values) -> None:
         number = int(values["number"])
         if not 1 <= number <= len(self._hook.rules):
-            raise RefusedError(f"there is no rule {number}")
+            raise RefusedError(f"no rule has the name {number}")
         self._hook.rules[number - 1].arm(is_armed=bool(values["armed"]))
 
     def _count(self, _: Values) -> Values:
@@ -81,14 +81,14 @@ class Control:
     def _limit(self, values: Values) -> None:
         limit = float(values["seconds"])
         if not 0 < limit <= LONGEST_LIMIT:
-            raise RefusedError(f"{limit:g} s is no limit above 0 and up to {LONGEST_LIMIT:g} s")
+            raise RefusedError(f"{limit:g} s is not a limit above 0 and up to {LONGEST_LIMIT:g} s")
         self._held.limit = limit
         self._held.on_change()
 
     def _one(self, values: Values) -> HeldFrame:
         found = self._held.find(int(values["number"]))
         if found is None:
-            raise RefusedError("it waits no longer: it went on, or its connection was closed")
+            raise RefusedError("it is no longer held: it was sent on, or its connection closed")
         return found
 
     def _look(self, values: Values) -> Values:
@@ -98,6 +98,6 @@ class Control:
         try:
             frame = base64.b64decode(str(values["frame"]), validate=True)
         except binascii.Error:
-            raise RefusedError("the edited message did not come whole") from None
+            raise RefusedError("the edited message did not arrive completely") from None
         if why := edited(self._one(values), frame, clean(str(values["paths"]))):
             raise RefusedError(why)

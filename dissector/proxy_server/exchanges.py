@@ -113,7 +113,7 @@ class RequestStream(FrameStream):
 
     def _lost(self, size: int) -> None:
         super()._lost(size)
-        self._complain("a client's frames were lost: from there on its bytes pass as they are")
+        self._complain("a client's frames can no longer be followed: its bytes now pass unchanged")
 
     def _look_at_mechanism(self, frame: bytes, version: int) -> None:
         layout = request_layout(ApiKey.SASL_HANDSHAKE, version)
@@ -127,7 +127,7 @@ class RequestStream(FrameStream):
         mechanism = str(body["mechanism"])
         if why := BOUND_TO_HOST.get(mechanism):
             self._complain(
-                f"SASL {mechanism}: {why}, and the broker refuses it behind a proxy; give this client a listener "
+                f"SASL {mechanism}: {why}, so the broker rejects it behind a proxy; give this client a listener "
                 f"with PLAIN, SCRAM or OAUTHBEARER, or capture its packets with kdissect live"
             )
 

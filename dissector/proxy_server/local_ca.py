@@ -61,7 +61,7 @@ def folder() -> Path:
     try:
         return data_folder() / "ca"
     except RuntimeError:
-        raise TlsError("there is no home folder for the local CA; set XDG_DATA_HOME") from None
+        raise TlsError("no home folder for the local CA; set XDG_DATA_HOME") from None
 
 
 def local_ca() -> LocalCa:
@@ -89,9 +89,9 @@ def local_ca() -> LocalCa:
         if not isinstance(key, EllipticCurvePrivateKey) or key.public_key() != certificate.public_key():
             raise ValueError
     except (ValueError, TypeError):
-        raise TlsError(f"local CA: {kept}: damaged; remove it, and another one is made") from None
+        raise TlsError(f"local CA: {kept}: damaged; remove it, and a new one is created") from None
     if certificate.not_valid_after_utc < datetime.now(UTC):
-        raise TlsError(f"local CA: {kept}: it has expired; remove it, and another one is made")
+        raise TlsError(f"local CA: {kept}: it has expired; remove it, and a new one is created")
     public = certificate.public_bytes(Encoding.PEM)
     try:
         if not pem.exists() or pem.read_bytes() != public or not store.exists():
@@ -204,7 +204,7 @@ def _general_name(host: str) -> "GeneralName":
     try:
         return x509.DNSName(host.encode("idna").decode())
     except (UnicodeError, ValueError):
-        raise TlsError(f"--listen-tls: no certificate can have the name {host}") from None
+        raise TlsError(f"--listen-tls: a certificate can't have the name {host}") from None
 
 
 def _write(path: Path, data: bytes, *, replaces: bool = True) -> None:

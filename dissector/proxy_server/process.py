@@ -99,7 +99,9 @@ class ProxyRun:
             self.nodes.open_bootstrap()
         except OSError as error:
             where = f"{self.settings.host}:{self.settings.port}" if self.settings.port else self.settings.host
-            raise CaptureError(f"can't listen on {where}: {os_reason(error)}; --listen takes another port") from None
+            raise CaptureError(
+                f"can't listen on {where}: {os_reason(error)}; choose another port with --listen"
+            ) from None
         self._outbox.send(events.STARTED, engine=ENGINE, raised=False)
         self._is_started = True
         loop = asyncio.get_running_loop()

@@ -82,7 +82,7 @@ def rewriter(api_key: int, version: int, size: int, advertised: OwnAddresses) ->
     """Return what rewrites a response to such a request; None if all of it goes on as it is."""
     if api_key == ApiKey.API_VERSIONS:
         if size > OFFER_BYTES:
-            advertised.complain(f"ApiVersions: a response of {size:,} bytes goes on as it is")
+            advertised.complain(f"ApiVersions: a response of {size:,} bytes is passed on unchanged")
             return None
         return _Offer(version, size)
     places = ADDRESSES.get(api_key)
@@ -91,7 +91,9 @@ def rewriter(api_key: int, version: int, size: int, advertised: OwnAddresses) ->
     known = api(api_key)
     assert known is not None
     if not known.versions.contains(version):
-        advertised.complain(f"{known.name} v{version} is not known to this release: addresses in its responses stay")
+        advertised.complain(
+            f"{known.name} v{version} is unknown to this release: the addresses in its responses are not replaced"
+        )
         return None
     walk = AddressWalk(api_key, version, size, places)
     if not places[0].last:
@@ -117,14 +119,14 @@ class _Early:
             self._walk.feed(piece)
         except WireError as error:
             self._advertised.complain(
-                f"{self._name}: {error}, at offset {error.at:,}: a damaged response goes on as it is"
+                f"{self._name}: {error}, at offset {error.at:,}: a damaged response is passed on unchanged"
             )
             return self._released()
         if self._walk.done:
             whole = b"".join(self._released())
             return (rewritten(whole, self._size, self._walk, self._advertised),)
         if self._count >= self._size or self._count > EARLY_BYTES:
-            self._advertised.complain(f"{self._name}: no end of its addresses: a response goes on as it is")
+            self._advertised.complain(f"{self._name}: its addresses have no end: a response is passed on unchanged")
             return self._released()
         return ()
 
@@ -203,7 +205,7 @@ class _AtEnd:
             name = api_name(self._api_key)
             self._advertised.complain(
                 f"{name}: the addresses of {counted(len(walk.found), 'broker')} at the end of a response of "
-                f"{self._size:,} bytes are too many to be replaced: clients may connect to these brokers directly"
+                f"{self._size:,} bytes are too many to replace: clients may connect to these brokers directly"
             )
             return self._end
         end = b"".join(self._end)

@@ -60,7 +60,7 @@ def load_certificate(context: ssl.SSLContext, certificate: str, key: str, option
 
 def _no_password() -> str:
     """A process without a terminal can't ask for one."""
-    raise ValueError("the key has a password: write it without one, openssl pkey -in KEY -out PLAIN")
+    raise ValueError("the key has a password; remove it: openssl pkey -in KEY -out PLAIN")
 
 
 async def connect(

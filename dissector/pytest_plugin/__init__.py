@@ -47,7 +47,7 @@ class _Wires:
         """Captures go to files in a folder. Raises `pytest.UsageError` for a wrong setting."""
         refused = request.config.getini(REFUSED)
         if refused not in ("fail", "skip"):
-            raise pytest.UsageError(f"{REFUSED} = {refused}: fail or skip is expected")
+            raise pytest.UsageError(f"{REFUSED} = {refused}: expected fail or skip")
         self._skips = refused == "skip"
         self._saves_baselines = request.config.getoption("--save-baselines")
         self._folder = folder

@@ -82,7 +82,7 @@ class Wire:
     def __enter__(self) -> Self:
         __tracebackhide__ = True
         if self._recording is not None:
-            raise RuntimeError(f"the capture was used already: ask {self.settings.fixture} for another one")
+            raise RuntimeError(f"the capture was already used: ask {self.settings.fixture} for another one")
         recorded = self.settings.recording
         try:
             self._recording = Recording(recorded)
@@ -126,9 +126,9 @@ class Wire:
         if not self._bootstrap:
             is_proxy = isinstance(self.settings.recording, ProxySettings)
             raise RuntimeError(
-                "the proxy does not listen yet: ask for bootstrap in the with statement"
+                "the proxy does not listen yet: use bootstrap inside the with statement"
                 if is_proxy
-                else "kafka_capture captures packets: clients connect to their brokers; kafka_proxy listens"
+                else "kafka_capture captures packets and has no address: use kafka_proxy"
             )
         return self._bootstrap
 
@@ -141,9 +141,9 @@ class Wire:
         if not self._bootstrap or self._recording is None or self._capture is not None:
             is_proxy = isinstance(self.settings.recording, ProxySettings)
             raise RuntimeError(
-                "the proxy does not run: arm faults in the with statement"
+                "the proxy is not running: arm faults inside the with statement"
                 if is_proxy
-                else "kafka_capture captures packets, and can change none: kafka_proxy can"
+                else "kafka_capture captures packets and can't change them: use kafka_proxy"
             )
         return dissector.Fault(self._recording, rule, name)
 
@@ -152,7 +152,7 @@ class Wire:
         """The capture, for anything that these methods do not cover. Raises `RuntimeError` while capturing."""
         __tracebackhide__ = True
         if self._capture is None:
-            raise RuntimeError("the capture goes on: ask for exchanges after the with statement")
+            raise RuntimeError("the capture is still running: ask for exchanges after the with statement")
         return self._capture
 
     def exchanges(self, filter: str | None = None) -> list[Exchange]:
@@ -199,7 +199,7 @@ class Wire:
             Path(baseline).write_text(self.capture.baseline(), "utf-8")
             return
         if not Path(baseline).exists():
-            raise AssertionError(f"there is no {baseline}: pytest --save-baselines writes it")
+            raise AssertionError(f"there is no {baseline}: run pytest --save-baselines to write it")
         outcomes = self.capture.held_to(baseline, fail_on=fail_on, ignore=ignore)
         broken = [each for each in outcomes if each.status == "broken"]
         if broken:

@@ -120,7 +120,7 @@ class RecordedServer:
         self.connections += 1
         try:
             if len(self._open) > MOST_CONNECTIONS:
-                self._complain(f"more than {MOST_CONNECTIONS:,} connections: further ones are closed")
+                self._complain(f"more than {MOST_CONNECTIONS:,} connections: further connections are closed")
                 return
             await self._talk(reader, writer, self.connections)
         except asyncio.CancelledError:
@@ -196,13 +196,13 @@ class RecordedServer:
                     held += len(part)
                     self._held += len(part)
                     if self._held > MOST_HELD:
-                        self._complain(f"more than {MOST_HELD >> 20} MiB of requests at once: a connection is closed")
+                        self._complain(f"more than {MOST_HELD >> 20} MiB of requests at once: closed a connection")
                         return None
                 return b"".join(parts)
         except asyncio.IncompleteReadError:
-            self._complain(f"{peer}: ended inside the size of a frame")
+            self._complain(f"{peer}: ended inside a size prefix")
         except TimeoutError:
-            self._complain(f"{peer}: no whole frame within {FRAME_SECONDS} s")
+            self._complain(f"{peer}: no complete frame within {FRAME_SECONDS} s")
         finally:
             self._held -= held
         return None
@@ -229,4 +229,4 @@ def listen_words(error: OSError, settings: ServeSettings) -> str:
     where = endpoint_name(settings.host, settings.port)
     number = error.errno or 0
     reason = os.strerror(number).lower() if number > 0 else os_reason(error)  # asyncio has words of its own
-    return f"can't listen on {where}: {reason}; --listen takes another port"
+    return f"can't listen on {where}: {reason}; choose another port with --listen"

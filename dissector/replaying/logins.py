@@ -58,7 +58,7 @@ class Dialogue:
         except (ValueError, KeyError):
             raise LoginError("the broker's SCRAM token can't be read") from None
         if not nonce.startswith(self._nonce) or not 1 <= iterations <= 1_000_000:
-            raise LoginError("the broker's SCRAM token is not one for this login")
+            raise LoginError("the broker's SCRAM token does not belong to this login")
         salted = hashlib.pbkdf2_hmac(digest, self._login.password.encode(), salt, iterations)
         client_key = hmac.digest(salted, b"Client Key", digest)
         final = f"c={base64.b64encode(b'n,,').decode()},r={nonce}"
@@ -72,4 +72,4 @@ class Dialogue:
     def check(self, token: bytes) -> None:
         """Hold the broker to knowing the password, too (SCRAM). Raises `LoginError`."""
         if self._signature and f"v={base64.b64encode(self._signature).decode()}".encode() not in token:
-            raise LoginError("the broker does not know the password: its signature is another one")
+            raise LoginError("the broker does not know the password: its signature is wrong")

@@ -225,7 +225,7 @@ class Replay:
         if sending.current is None or sending.current.is_closed:
             total = sum(len(turn.data) for each in self._connections for turn in each.turns)
             if total > MOST_BYTES:
-                raise ReplayError(f"more than {MOST_BYTES >> 30} GiB were sent and received: replay a part of it")
+                raise ReplayError(f"more than {MOST_BYTES >> 30} GiB were sent and received: replay only a part")
             try:
                 sending.current = await self._open(sending.broker or self._settings.broker, self._settings.login)
             except (ConnectError, LoginError) as error:

@@ -125,7 +125,7 @@ class Kafka(Packet):
         if self.api is None:
             return b""
         if message is not None and message.masked:
-            raise EncodeError("its secrets are masked: it can't be built from its fields", "body")
+            raise EncodeError("its secrets are masked, so it can't be built from its fields", "body")
         version, body = self.version or 0, self.body or {}
         if self.type == "response":
             return encode_response(self.api, version, body, correlation_id=self.correlation_id)

@@ -87,7 +87,7 @@ def existing_table(uri: str, name: str) -> DeltaTable:
         raise StorageError(f"{shown}: its log cannot be read: {reason(error)}") from None
     for path in paths:
         if _OUTSIDE.search(path):
-            raise StorageError(f"{shown}: its log names a file outside: {clean(path)}")
+            raise StorageError(f"{shown}: its log names a file outside the folder: {clean(path)}")
     return table
 
 
@@ -106,7 +106,7 @@ def create_tables(uri: str) -> dict[str, list[str]]:
     with plain_errors(uri):
         if not uri.startswith(LOCAL) and delta_table(uri, CAPTURES) is None and loses_commits(uri):
             raise StorageError(
-                f"{uri}: this store ignores If-None-Match: if two ingests commit at the same time, rows of one are lost"
+                f"{uri}: this store ignores If-None-Match: if two ingests committed at once, rows of one would be lost"
             )
         found = {name: delta_table(uri, name) for name in BY_NAME}
         for name, table in found.items():

@@ -102,7 +102,7 @@ def _table(catalog: Catalog, identifier: tuple[str, str], location: str, schema:
         table = catalog.create_table(identifier, schema, location, properties=_PROPERTIES)
     if not _is_at(table, location):
         name = ".".join(identifier)
-        raise StorageError(f"{name} of the catalog is another table, at {table.location()}: name another namespace")
+        raise StorageError(f"{name} of the catalog is another table, at {table.location()}: choose another namespace")
     with table.update_schema() as update:
         update.union_by_name(schema)
     if table.metadata.name_mapping() is None:

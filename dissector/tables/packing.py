@@ -138,7 +138,7 @@ def _sent(value: Object) -> object:
         return value[BYTES]
     rest = (value[kind.value] for kind in (RecordsEntryKind.TRUNCATED, RecordsEntryKind.UNKNOWN) if kind.value in value)
     if not all(part.keys() & _DECODED_KEYS for part in (*value["batches"], *rest)):
-        raise EncodeError("its bytes were not kept")
+        raise EncodeError("the bytes were not kept")
     return value
 
 

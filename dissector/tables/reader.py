@@ -127,7 +127,7 @@ class Tables:
         if without:
             more = f" and {len(without) - 1:,} more" if without[1:] else ""
             raise CaptureError(
-                f"{without[0]}{more}: ingested with --{NO_BODIES}, and this needs bodies: ingest again without it"
+                f"{without[0]}{more}: ingested with --{NO_BODIES}, but this needs bodies: ingest again without it"
             )
 
     @property

@@ -30,4 +30,4 @@ def tries(uri: str) -> Iterator[int]:
             longest = min(2 * longest, LONGEST_SECONDS)
     seconds = time.monotonic() - began
     name = uri.removeprefix(LOCAL)
-    raise StorageError(f"{name}: others committed meanwhile, each of {TRIES} times in {seconds:.0f} s: try again later")
+    raise StorageError(f"{name}: other commits came first, each of {TRIES} times in {seconds:.0f} s: try again later")

@@ -230,7 +230,7 @@ def _message(
         content["time_ns"], content["size"], data or b"", len(data or b""), layout,
         DecodingContext(topic_names=dict(_topic_names(content.get("body"))), enveloped=inner),
     )  # fmt: skip
-    if content.get(PARTIAL_BYTES) == "":  # its bytes were not kept
+    if content.get(PARTIAL_BYTES) == "":  # the bytes were not kept
         return RowMessage.of(message, content)
     if data is not None and (_is_certain(message) or len(data) < content["size"]):
         return message

@@ -98,7 +98,7 @@ def test_data_that_grow_as_no_capture_does_are_not_read_on(tmp_path: Path, way: 
         found, codes, words = opened(path, Limits(expansion_bytes=1 << 16, expansion=expansion))
         assert ("not-read-on" not in codes) == is_whole
         assert (len(found) == len(packets)) == is_whole
-        assert is_whole or any(f"{way} data that grow to more than" in each for each in words)
+        assert is_whole or any(f"{way} data that expands to more than" in each for each in words)
     assert len(opened(path, Limits(expansion=1))[0]) == len(packets)  # it is small
 
 

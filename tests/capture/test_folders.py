@@ -44,4 +44,4 @@ def test_a_folder_without_captures_is_refused_in_one_line(tmp_path: Path, inside
         (tmp_path / name).write_text("no capture")
     with pytest.raises(CaptureError) as caught:
         dissector.open(tmp_path)
-    assert str(caught.value) == f"{tmp_path}: a folder without captures and without tables"
+    assert str(caught.value) == f"{tmp_path}: a folder without captures or tables"

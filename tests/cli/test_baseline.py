@@ -70,7 +70,7 @@ def test_rows_of_one_client_can_be_chosen(saved: str) -> None:
             (JAVA, "--save-baseline", "/no/such/folder/x"),
             "can't write /no/such/folder/x: there is no folder /no/such/folder",
         ),
-        ((JAVA, AGAIN, "-f", "sarif"), "--format sarif reports on a baseline: it needs --baseline"),
+        ((JAVA, AGAIN, "-f", "sarif"), "--format sarif is a report on a baseline: it needs --baseline"),
         ((JAVA, "--baseline", JAVA), f"{JAVA} is not a baseline: "),
     ],
 )

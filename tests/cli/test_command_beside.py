@@ -131,7 +131,7 @@ def test_baselines_are_compared_as_diff_does(tmp_path: Path) -> None:
 def test_without_a_command_the_end_is_judged_too_and_nothing_seen_is_no_success() -> None:
     done = kdissect("proxy", "127.0.0.1:9", "--check", "--duration", "0.2")
     assert (done.returncode, done.stdout) == (2, b"")
-    assert done.stderr.decode().splitlines()[-1] == "kdissect: proxy: no Kafka request in it, so nothing was judged"
+    assert done.stderr.decode().splitlines()[-1] == "kdissect: proxy: contains no Kafka request, so nothing was checked"
 
 
 @slow
@@ -189,7 +189,7 @@ def test_signals_of_kill_are_passed_on_once_and_the_second_request_ends_us() -> 
             assert stream(process.stdout).readline() == f"got {number.name}\n"
         process.send_signal(signal.SIGTERM)
         assert process.wait(HANGS) == 128 + signal.SIGINT
-        assert any("goes on without a capture, as process " in line for line in stream(process.stderr))
+        assert any("continues without a capture, as process " in line for line in stream(process.stderr))
         assert stream(process.stdout).readline() == "got SIGTERM\n"
         stream(process.stdin).write("more\n")  # which the command reads
         stream(process.stdin).flush()

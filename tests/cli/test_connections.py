@@ -37,4 +37,4 @@ def test_a_filter_leaves_the_connections_of_its_rows() -> None:
 def test_bad_use_is_one_plain_line() -> None:
     done = kdissect("stats", JAVA, "--connections", "--by", "api")
     assert done.returncode == 2
-    assert done.stderr.decode().splitlines()[-1].endswith("--connections does not go with --by or --plot")
+    assert done.stderr.decode().splitlines()[-1].endswith("--connections can't be used with --by or --plot")

@@ -65,7 +65,7 @@ def test_connections_matched_by_hand_are_compared_with_each_other_alone() -> Non
         ((JAVA, OTHER, "--match", "5=5"), b"--match 5=5: write the connections as A:3=B:5"),
         ((JAVA, AGAIN, OTHER, "--a", "api == Fetch"), b"need two sides"),
         ((JAVA, OTHER, "--b", "api = Fetch"), b"--b: column"),
-        ((JAVA, OTHER, "--b", "api == DeleteTopics"), b"no Kafka request in it"),
+        ((JAVA, OTHER, "--b", "api == DeleteTopics"), b"contains no Kafka request"),
         ((JAVA, "nowhere.pcapng"), b"nowhere.pcapng"),
     ],
 )

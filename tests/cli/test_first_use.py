@@ -141,7 +141,7 @@ def test_a_url_gets_what_to_do_instead(word: str, advice: str) -> None:
 def test_an_archive_is_to_be_unpacked(tmp_path: Path, name: str, head: bytes, kind: str) -> None:
     (tmp_path / name).write_bytes(head.ljust(512, b"\0"))
     done = kdissect("show", str(tmp_path / name))
-    words = f"kdissect: {tmp_path / name}: {kind} archive: unpack it, and open the captures in it\n"
+    words = f"kdissect: {tmp_path / name}: {kind} archive: unpack it and open the captures in it\n"
     assert (done.returncode, done.stderr.decode()) == (2, words)
 
 

@@ -31,7 +31,7 @@ def ingest(*words: str, env: dict[str, str] | None = None) -> tuple[int, str, st
 @pytest.mark.slow
 def test_no_java_is_one_line(tmp_path: Path) -> None:
     code, out, err = ingest(JAVA, "--out", str(tmp_path / "out"), *HERE, env={"PATH": str(tmp_path), "JAVA_HOME": ""})
-    assert (code, out, err) == (2, "", f"kdissect: Spark needs Java, and there is none: {INSTALL}")
+    assert (code, out, err) == (2, "", f"kdissect: Spark needs Java, and none was found: {INSTALL}")
 
 
 @pytest.mark.slow
@@ -48,9 +48,9 @@ def test_an_old_java_is_one_line(tmp_path: Path) -> None:
 @cases(
     ("words", "why"),
     [
-        (("--master", "spark://127.0.0.1:1"), "spark://127.0.0.1:1: nobody answers there: connection refused"),
-        (("--remote", "sc://127.0.0.1:1"), "sc://127.0.0.1:1: nobody answers there: connection refused"),
-        (("--master", "foo"), "foo: no master: there are local[N], spark://HOST:PORT, yarn and k8s://URL"),
+        (("--master", "spark://127.0.0.1:1"), "spark://127.0.0.1:1: no answer: connection refused"),
+        (("--remote", "sc://127.0.0.1:1"), "sc://127.0.0.1:1: no answer: connection refused"),
+        (("--master", "foo"), "foo: not a master: use local[N], spark://HOST:PORT, yarn or k8s://URL"),
         (("--conf", "spark.x"), "--conf spark.x: not NAME=VALUE"),
     ],
 )
@@ -106,7 +106,7 @@ def test_a_setting_that_spark_refuses_is_one_line(tmp_path: Path) -> None:
     needs("java")
     code, out, err = ingest(JAVA, "--out", str(tmp_path), "--conf", "spark.driver.memory=none")
     assert (code, out, err.count("\n")) == (2, "", 1)
-    assert err.startswith("kdissect: Spark does not start: ")
+    assert err.startswith("kdissect: Spark did not start: ")
 
 
 @pytest.mark.slow

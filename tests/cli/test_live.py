@@ -140,11 +140,11 @@ def test_a_reader_that_goes_away_ends_it() -> None:
 @cases(
     ("words", "message"),
     [
-        (["-i", "nowhere0"], "no interface 'nowhere0'; there are "),
+        (["-i", "nowhere0"], "unknown interface 'nowhere0'; known are "),
         (["-p", "9092", "--capture-filter", "tcp"], "--capture-filter replaces -p"),
         (["-b", "files:2"], "-b needs -w"),
         (["-w", "x", "-b", "files:2"], "-b files:COUNT also needs -b filesize:KB or -b duration:SECONDS"),
-        (["-w", "x", "-b", "filesize:-1"], "filesize:KB, duration:SECONDS or files:COUNT is expected"),
+        (["-w", "x", "-b", "filesize:-1"], "expected filesize:KB, duration:SECONDS or files:COUNT"),
         (["-w", "-"], "-w needs a file"),
     ],
 )

@@ -132,7 +132,7 @@ def test_the_names_of_shipped_releases_are_taken_and_another_can_be_given(run: R
     path = jar(tmp_path / "a.jar", haunt(), version="4.4.0")
     refused = run("schema", "import", path)
     assert (refused.returncode, len(refused.stderr.splitlines())) == (2, 1)
-    assert "4.4.0: is one of the releases that are shipped; --name gives it another name" in refused.stderr
+    assert "4.4.0: is a release that is shipped with kdissect; use --name to choose another name" in refused.stderr
     assert run("schema", "import", path, "--name", "fork-1").returncode == 0
     assert "fork-1" in run("schema", "list").stdout
 
@@ -222,7 +222,7 @@ BAD_JARS = [
     (encrypted, "cannot be read"),
     (bomb, "Bomb.json: larger than 1,048,576 bytes"),
     (many, "2,001 schemas are too many"),
-    (large_directory, "its list of files is larger than"),
+    (large_directory, "its file list is larger than"),
     (blow_up, "more than 10,000 fields"),
     (Path.mkdir, "not a file"),
     (lambda path: None, "no such file"),

@@ -56,7 +56,7 @@ def test_rows_that_the_screen_cannot_show_are_counted(folder: str, capsys: pytes
 
     ingest_here([JAVA, str(FOLDER / "mistake.pcapng")], folder, WriteOptions(frames=True))
     assert show_on_screen(folder, None, lambda capture: 0) == 0
-    assert capsys.readouterr().err == f"kdissect: {folder}: 3 rows without a message: show prints them\n"
+    assert capsys.readouterr().err == f"kdissect: {folder}: 3 rows without a message left out: show prints them\n"
     assert show_on_screen(folder, "kind == tls", lambda capture: 0) == 1
     assert capsys.readouterr().err == f"kdissect: {folder}: no row that matches has a message: show prints them\n"
 
@@ -83,7 +83,7 @@ def test_spark_reads_no_tables(folder: str, command: str) -> None:
             "with tables, name two or more sides as TABLES:NAME",
         ),
         (("diff", "{}:a", JAVA), "with tables, name two or more sides as TABLES:NAME"),
-        (("show", "{}/captures"), "{}/captures: a folder without captures and without tables"),
+        (("show", "{}/captures"), "{}/captures: a folder without captures or tables"),
     ],
 )
 def test_what_does_not_go_together_is_one_line(folder: str, words: tuple[str, ...], why: str) -> None:
@@ -113,7 +113,7 @@ def test_without_java_one_line_says_how_to_get_it(tmp_path: Path, monkeypatch: p
     monkeypatch.setenv("JAVA_HOME", "")
     done = kdissect("ingest", JAVA, "--out", str(tmp_path / "tables"), "--master", "local[2]")
     assert (done.returncode, done.stdout) == (2, b"")
-    assert done.stderr.startswith(b"kdissect: Spark needs Java, and there is none: install")
+    assert done.stderr.startswith(b"kdissect: Spark needs Java, and none was found: install")
     assert done.stderr.count(b"\n") == 1
 
 
@@ -123,8 +123,8 @@ def test_without_java_one_line_says_how_to_get_it(tmp_path: Path, monkeypatch: p
     [
         (("--conf", "spark.x"), "--conf spark.x: not NAME=VALUE"),
         (("--conf", "=1"), "--conf =1: not NAME=VALUE"),
-        (("--master", "foo"), "foo: no master: there are local[N], spark://HOST:PORT, yarn and k8s://URL"),
-        (("--remote", "sc://127.0.0.1:1"), "sc://127.0.0.1:1: nobody answers there: connection refused"),
+        (("--master", "foo"), "foo: not a master: use local[N], spark://HOST:PORT, yarn or k8s://URL"),
+        (("--remote", "sc://127.0.0.1:1"), "sc://127.0.0.1:1: no answer: connection refused"),
     ],
 )
 def test_a_cluster_that_is_none_is_one_line(tmp_path: Path, option: tuple[str, ...], why: str) -> None:

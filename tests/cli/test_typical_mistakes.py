@@ -45,7 +45,7 @@ MISTAKES: Final = {
     "probe localhost 9092": "unexpected argument: 9092; see kdissect probe --help",
     "live pytest tests": "unexpected argument: pytest tests; a command stands behind --: "
     "kdissect live -- pytest tests; see kdissect live --help",
-    "proxy b:1 sh tests": "sh is a command: it stands behind --: kdissect proxy b:1 -- sh tests",
+    "proxy b:1 sh tests": "sh is a command: put it after --: kdissect proxy b:1 -- sh tests",
     "tables lst a": "no such command 'lst'; did you mean list; see kdissect tables --help",
     "replay b:1 orders.pcapng": "b:1: no such file or directory; the capture comes first, then the broker",
     # what a shell splits, and what is no file
@@ -53,9 +53,9 @@ MISTAKES: Final = {
     "-Y 'api == Produce'",
     "show orders.pcapng 'api == Produce'": "api == Produce: no such file or directory; a filter stands behind -Y: "
     "-Y 'api == Produce'",
-    "show orders.pcapng --fields api, latency": "latency: no such file or directory; names of fields are joined by "
+    "show orders.pcapng --fields api, latency": "latency: no such file or directory; separate field names with "
     "commas: --fields api,latency",
-    "show orders.pcapng --fields ,": "--fields needs names of fields: conn,api,latency",
+    "show orders.pcapng --fields ,": "--fields needs field names: conn,api,latency",
     "show '*.pcap'": "*.pcap: no such file or directory; no file matches this pattern",
     "show b:9092": "b:9092: no such file or directory; for a broker: kdissect probe b:9092, or kdissect proxy b:9092",
     "show orders.pcapgn": "orders.pcapgn: no such file or directory; did you mean orders.pcapng",
@@ -82,8 +82,8 @@ MISTAKES: Final = {
     "probe a:1,b:2": "a:1,b:2: one address is expected, not several",
     "proxy b --listen localhost": "localhost: the port is missing",
     "proxy b --listen 99999": "99999 is not a port from 1 to 65535",
-    "serve orders.pcapng --listen 127.0.0.1:TAKEN": "can't listen on 127.0.0.1:TAKEN: address already in use; "
-    "--listen takes another port",
+    "serve orders.pcapng --listen 127.0.0.1:TAKEN": "can't listen on 127.0.0.1:TAKEN: address already in use; choose "
+    "another port with --listen",
     # places that can't be written
     "export orders.pcapng -w absent/x.pcapng": "absent/x.pcapng: there is no folder absent",
     "diff orders.pcapng --save-baseline absent/x": "can't write absent/x: there is no folder absent",

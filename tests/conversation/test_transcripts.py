@@ -46,7 +46,7 @@ def test_a_transcript_has_comments_blank_lines_and_lines_that_go_on() -> None:
     ("text", "words"),
     [
         ("> 00\n> 0", "line 2: 1 hex digits: an odd number"),
-        ("> 00\n  0g", "line 2: 'g' is no hex digit"),
+        ("> 00\n  0g", "line 2: 'g' is not a hex digit"),
         ("# x\n> 00\n00", "line 3: begins neither with > or <"),
         ("> 00\n<  # nothing\n> 01", "line 2: no bytes behind <"),
     ],

@@ -84,7 +84,7 @@ def test_a_broker_that_lacks_the_version_answers_in_version_0(body: dict[str, ob
         ({"api_key": 2**15}, "api_key: 32768 is not an integer from"),
         ({"api_key": True}, "api_key: True is not an integer from"),
         ({"api_key": None, "api": "Metadta"}, "api: no API is called 'Metadta'"),
-        ({"api_key": None, "api": None}, "api_key: is needed for a request"),
+        ({"api_key": None, "api": None}, "api_key: is required for a request"),
         ({"api_version": -1}, "request.body: Metadata v-1 is not known"),
         ({"api_version": None}, "api_version: None is not an integer"),
         ({"request": {"size": 40, "body": {}}}, "request: 21 of its bytes are not in the line"),

@@ -175,7 +175,7 @@ def test_a_request_that_a_close_left_unanswered_says_so(tmp_path: Path) -> None:
     packets = conversation([Turn(True, request(1))])
     closed = Packet(True, packets[-1].seq + len(packets[-1].payload), b"", FIN | ACK)
     assert [r.info for r in rows(capture_of(tmp_path, [*packets, closed]))] == [
-        "no response before the connection was closed"
+        "no response before the connection closed"
     ]
 
 

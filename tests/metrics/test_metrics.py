@@ -111,7 +111,7 @@ def test_what_many_labels_are_is_bounded_and_said_once() -> None:
         others = total(samples, "kdissect_api_exchanges_total", api=OTHER, version=OTHER)
         assert 0 < others < exchanges
         assert total(samples, "kdissect_other_labels_total", dimension="api") == others
-        assert said.count(f"metrics: more than 2 label sets by api: the rest is counted as {OTHER}") == 1
+        assert said.count(f"metrics: more than 2 label sets by api: others are counted as {OTHER}") == 1
         assert len(said) == len({*said})
 
 

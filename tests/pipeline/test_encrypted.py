@@ -114,7 +114,7 @@ def test_what_was_ingested_before_its_secrets_came_is_replaced_with_them(tmp_pat
     before = len(rows_that_count(out)["exchanges"])
     assert replace(str(out), [bare.stem], [str(log)]) == 0
     assert before < 5 < len(rows_that_count(out)["exchanges"])
-    with pytest.raises(UsageError, match="ingested with a key log, which is not kept: give --keylog"):
+    with pytest.raises(UsageError, match="ingested with a key log, which was not kept: give --keylog"):
         replace(str(out), [bare.stem])
 
 

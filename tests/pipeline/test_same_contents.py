@@ -105,7 +105,7 @@ def test_a_compressed_log_is_the_log(tmp_path: Path) -> None:
 def test_with_other_options_it_is_in_place_of_the_other_file(tmp_path: Path, capture: Path, packed: Path) -> None:
     ingested(tmp_path, capture)
     done = kdissect("ingest", str(packed), "--frames", "--out", str(tmp_path / "tables"))
-    told = f"{packed}: in place of {capture}, which has the same contents"
+    told = f"{packed}: replaces {capture}, which has the same content"
     assert (done.returncode, done.stderr.decode().splitlines()[0]) == (0, told)
     assert counted(tmp_path) == (["a.pcap.gz"], 24)
     only = tmp_path / "only"

@@ -98,20 +98,20 @@ NO_NULL = "api_keys: count -1 where null is not allowed"
 @cases(
     ("server", "code", "words"),
     [
-        (http, 1, "answers as a web server does (HTTP): not Kafka"),
+        (http, 1, "answered like a web server (HTTP): not Kafka"),
         (ssh, 1, "answered 'SSH-2.0-OpenSSH_9.6': not Kafka"),
         (closes, 2, "closed the connection instead of answering ApiVersions"),
         (huge, 1, "announces an answer of 8,388,609 bytes: not Kafka"),
-        (endless, 2, "no whole answer to ApiVersions within 0.7 s"),
-        (lambda connection: time.sleep(2), 2, "no whole answer to ApiVersions within 0.7 s"),
-        (other_id, 1, "answers a request that was not sent: not Kafka"),
+        (endless, 2, "no complete answer to ApiVersions within 0.7 s"),
+        (lambda connection: time.sleep(2), 2, "no complete answer to ApiVersions within 0.7 s"),
+        (other_id, 1, "answered a request that was not sent: not Kafka"),
         (
             damaged,
             1,
             "what answers ApiVersions v5 is damaged: api_keys: count -1 where null is not allowed, at offset 10",
         ),
         (never_agrees, 1, "answers ApiVersions v2 with UNSUPPORTED_VERSION"),
-        (tls_alert, 2, "speaks TLS: ask a PLAINTEXT listener"),
+        (tls_alert, 2, "uses TLS: probe a PLAINTEXT listener"),
         (refuses, 1, "answers ApiVersions v5 with SASL_AUTHENTICATION_FAILED"),
     ],
 )
@@ -148,7 +148,7 @@ def test_a_tls_port_that_only_closes_is_known_by_a_handshake() -> None:
     with serving(tls) as address:
         done = kdissect("probe", address)
     assert done.returncode == 2
-    assert done.stderr.decode() == f"kdissect: {address}: speaks TLS: ask a PLAINTEXT listener\n"
+    assert done.stderr.decode() == f"kdissect: {address}: uses TLS: probe a PLAINTEXT listener\n"
 
 
 def test_nobody_listens() -> None:
@@ -166,7 +166,7 @@ def test_nobody_listens() -> None:
         (["broker:0"], "broker:0: '0' is not a port from 1 to 65535"),
         (["broker:65536"], "broker:65536: '65536' is not a port from 1 to 65535"),
         (["::1:9092"], "::1:9092: write an IPv6 address in brackets, [::1]:9092"),
-        (["no-such-host.invalid:9092"], "no-such-host.invalid:9092: no such host is known"),
+        (["no-such-host.invalid:9092"], "no-such-host.invalid:9092: unknown host"),
         (["127.0.0.1:9", "--timeout", "nan"], "a time-out of nan s is not between 0 and 600 s"),
         (["127.0.0.1:9", "--timeout", "0"], "a time-out of 0 s is not between 0 and 600 s"),
     ],

@@ -300,7 +300,7 @@ def test_the_ca_is_made_once_also_by_several_at_a_time(home: Path) -> None:
 def test_a_damaged_key_is_one_line(home: Path) -> None:
     ca = local_ca()
     (home / "ca.key").write_bytes(b"what")
-    with pytest.raises(TlsError, match=r"ca\.key: damaged; remove it, and another one is made"):
+    with pytest.raises(TlsError, match=r"ca\.key: damaged; remove it, and a new one is created"):
         local_ca()
     (home / "ca.key").unlink()
     assert local_ca().certificate != ca.certificate
@@ -357,7 +357,7 @@ def test_java_reads_what_is_to_be_trusted(home: Path) -> None:
     [
         (("b", "--listen-cert", "x.pem"), "--listen-cert needs --listen-tls: to speak TLS to clients"),
         (("b", "--listen-tls", "--listen-cert", "/none.pem"), "--listen-cert /none.pem: no such file"),
-        (("b", "--listen-tls", "--listen-key", HERE), "--listen-key needs --listen-cert: the certificate of the key"),
+        (("b", "--listen-tls", "--listen-key", HERE), "--listen-key needs --listen-cert, the certificate of the key"),
         (("b", "--text", "--listen-tls", "--listen-cert", HERE), f"--listen-cert {HERE}: {NO_PEM}"),
     ],
 )

@@ -95,7 +95,7 @@ SAYINGS = {
     'none("number == 2")': ("1 exchange matches number == 2; none was expected", " >"),
     'one("number == 1").response.size == 0': ("assert ", "> "),
     'one("nmber == 1")': ("FilterError", "  "),
-    'matches("talk.toml")': ("there is no talk.toml: pytest --save-baselines writes it", "  "),
+    'matches("talk.toml")': ("there is no talk.toml: run pytest --save-baselines to write it", "  "),
 }
 """What is asked of two exchanges; what the report says, and how it marks both."""
 FAILING = """
@@ -222,7 +222,7 @@ def test_where_capturing_is_refused_a_test_fails(failing: tuple[Path, int, Run])
 
 def assert_refusal(out: str) -> None:
     """No interface of that name is refused with or without privileges."""
-    assert "kafka_capture: no interface 'nowhere0'" in out
+    assert "kafka_capture: unknown interface 'nowhere0'" in out
     assert "Traceback" not in out
 
 

@@ -145,12 +145,12 @@ def test_the_report_has_the_exchanges_and_names_the_recording(failing: tuple[Pat
 @pytest.mark.parametrize(
     ("test", "words"),
     [
-        ("test_too_early", "the proxy does not listen yet: ask for bootstrap in the with statement"),
-        ("test_twice", "the capture was used already: ask kafka_proxy for another one"),
-        ("test_of_packets", "kafka_capture captures packets: clients connect to their brokers; kafka_proxy listens"),
+        ("test_too_early", "the proxy does not listen yet: use bootstrap inside the with statement"),
+        ("test_twice", "the capture was already used: ask kafka_proxy for another one"),
+        ("test_of_packets", "kafka_capture captures packets and has no address: use kafka_proxy"),
         ("test_no_address", "broker.example:what: 'what' is not a port from 1 to 65535"),
-        ("test_fault_afterwards", "the proxy does not run: arm faults in the with statement"),
-        ("test_fault_of_packets", "kafka_capture captures packets, and can change none: kafka_proxy can"),
+        ("test_fault_afterwards", "the proxy is not running: arm faults inside the with statement"),
+        ("test_fault_of_packets", "kafka_capture captures packets and can't change them: use kafka_proxy"),
         ("test_refused", "kafka_proxy: --ca /none.pem: no such file or directory"),
     ],
 )
@@ -211,7 +211,7 @@ def test_another_in_this_process(kafka_proxy):
         try:
             one.fault("drop", "a b")
         except ValueError as error:
-            assert "is no name" in str(error)
+            assert "is not a name" in str(error)
         else:
             raise AssertionError
         produce(Producer({{"bootstrap.servers": other.bootstrap}}), b"by the other")

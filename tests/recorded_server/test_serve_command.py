@@ -47,7 +47,7 @@ HOSTILE = {
     "HTTP": (b"GET / HTTP/1.1\r\n\r\n", "speaks HTTP"),
     "garbage": (b"\xff\xff\xff\xff\x1b]0;x\x07", "does not speak Kafka"),
     "half a frame": (struct.pack(">i", 1000) + b"abc", "ended inside a frame of 1,000 bytes"),
-    "half a size": (b"\0\0", "ended inside the size of a frame"),
+    "half a size": (b"\0\0", "ended inside a size prefix"),
     "no request": (struct.pack(">i", 3) + b"abc", "a request of 3 bytes"),
     "an unknown API": (request(1, api_key=999), "no version that this release knows"),
     "a body that ends too soon": (request(1, api_key=3, version=12, body=b"\x7f"), "a request that can't be read"),
@@ -74,7 +74,7 @@ def test_hostile_clients_get_a_closed_connection_and_one_plain_line() -> None:
 def test_a_capture_without_an_exchange_is_one_plain_line(tmp_path: Path) -> None:
     done = kdissect("serve", capture_of(tmp_path, conversation([Turn(False, response(8))])))
     assert done.returncode == 2
-    assert done.stderr.endswith(b"no whole exchange of Kafka in it: nothing can be answered\n")
+    assert done.stderr.endswith(b"contains no complete Kafka exchange: nothing can be answered\n")
 
 
 def test_long_polls_wait_as_recorded_unless_told_otherwise() -> None:

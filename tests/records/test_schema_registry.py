@@ -176,7 +176,7 @@ def test_a_registry_that_is_late_with_a_part_of_each_schema_is_asked_three_times
             words.append(str(raised.value))
         ended.set()
     assert ["timed out" in each for each in words] == [True, True, True, False]
-    assert "not asked again" in words[3]
+    assert "no further requests" in words[3]
 
 
 def test_failures_count_only_in_a_row() -> None:
@@ -222,4 +222,4 @@ def test_a_registry_that_is_not_there_is_asked_three_times() -> None:
     found = opener_with("http://127.0.0.1:1")
     messages = [found.open(framed(n, b"")).problem.message for n in range(1, 6)]
     assert "127.0.0.1:1" in messages[0]
-    assert "not asked again" in messages[3]
+    assert "no further requests" in messages[3]

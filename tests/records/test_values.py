@@ -129,7 +129,7 @@ def test_any_bytes_open_and_are_clean_text(data: bytes) -> None:
         ({"type": "array", "items": "null"}, b"\xfe\xff\xff\xff\xff\xff\xff\xff\xff\x01", "more than 200,000 values"),
         ({"type": "array", "items": "null"}, b"\x01\x02" * 9, "number"),
         ("string", b"\xfe\xff\xff\xff\x0f", "a length of"),
-        ("int", b"\xff" * 20, "a number of over 64 bits"),
+        ("int", b"\xff" * 20, "a number of more than 64 bits"),
         ("int", b"\x02\x02", "1 bytes after the value"),
         ({"type": "enum", "name": "E", "symbols": ["A"]}, b"\x08", "symbol 4"),
         (["null", "int"], b"\x0a", "branch 5"),

@@ -143,7 +143,7 @@ def test_a_commit_that_others_always_prevent_ends_in_one_line(monkeypatch: pytes
         asked.append(None)
         raise CommitFailedError
 
-    line = rf"^/tables/gaps: others committed meanwhile, each of {TRIES} times in 0 s: try again later$"
+    line = rf"^/tables/gaps: other commits came first, each of {TRIES} times in 0 s: try again later$"
     with pytest.raises(StorageError, match=line):
         until_committed("file:///tables/gaps", refused)
     assert len(asked) == TRIES == len(pauses) + 1
@@ -181,5 +181,5 @@ def test_who_reads_while_captures_change_all_the_time_is_told(tmp_path: Path, mo
         return look(uri, name)
 
     monkeypatch.setattr("dissector.tables.snapshot.delta_table", interrupted)
-    with pytest.raises(StorageError, match=rf"^{tmp_path}/captures: others committed meanwhile, each of 3 times"):
+    with pytest.raises(StorageError, match=rf"^{tmp_path}/captures: other commits came first, each of 3 times"):
         snapshot(str(tmp_path))

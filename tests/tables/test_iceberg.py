@@ -178,7 +178,7 @@ def test_a_table_of_others_in_the_catalog_is_left_alone(folder: Path) -> None:
     rows = pa.table({"theirs": [1]})
     catalog.create_table("kafka.exchanges", rows.schema, place).append(rows)
     done = with_catalog(folder)
-    words = f"kafka.exchanges of the catalog is another table, at {place}: name another namespace"
+    words = f"kafka.exchanges of the catalog is another table, at {place}: choose another namespace"
     assert (done.returncode, done.stderr.decode()) == (2, f"kdissect: {words}\n")
     found = catalog.load_table("kafka.exchanges")
     assert found.scan().to_arrow().to_pylist() == [{"theirs": 1}]

@@ -69,7 +69,7 @@ def test_what_needs_bodies_says_so(folders: tuple[str, str], line: str) -> None:
     assert wanted.returncode in (0, 1), wanted.stderr
     assert (found.returncode, found.stdout) == (2, b"")
     [said] = found.stderr.decode().splitlines()
-    assert said.endswith("ingested with --no-bodies, and this needs bodies: ingest again without it")
+    assert said.endswith("ingested with --no-bodies, but this needs bodies: ingest again without it")
 
 
 def test_a_comparison_names_the_capture_that_lacks_them(folders: tuple[str, str]) -> None:
@@ -77,7 +77,7 @@ def test_a_comparison_names_the_capture_that_lacks_them(folders: tuple[str, str]
     done = kdissect("diff", *(f"{without}:{name}" for name in NAMES))
     assert done.returncode == 2
     assert done.stderr.decode().splitlines()[-1] == (
-        f"kdissect: {FILES[0]}: ingested with --no-bodies, and this needs bodies: ingest again without it"
+        f"kdissect: {FILES[0]}: ingested with --no-bodies, but this needs bodies: ingest again without it"
     )
 
 

@@ -113,7 +113,7 @@ def test_with_skip_known_a_part_is_left_out(tmp_path: Path) -> None:
     folder = tmp_path / "tables"
     ingested(folder, whole)
     done = kdissect("ingest", "--skip-known", str(part), "--out", str(folder))
-    line = f"{part}: left out: other captures in the tables have everything in it"
+    line = f"{part}: left out: other captures in the tables contain everything in it"
     assert (done.returncode, done.stderr.decode().splitlines()[1:]) == (0, [line])
     assert [row["path"] for row in live_captures(f"file://{folder}")] == [str(whole)]
     kdissect("ingest", "--skip-known", str(more), "--out", str(folder))

@@ -48,7 +48,7 @@ def test_captures_with_a_key_log_are_not_replaced_without_it(tmp_path: Path) -> 
     assert kdissect("ingest", MUTUAL, "--keylog", str(log), "--out", folder).returncode == 0
     done = kdissect("tables", "replace", folder, MUTUAL)
     assert done.returncode == 2
-    assert b"which is not kept: give --keylog" in done.stderr
+    assert b"which was not kept: give --keylog" in done.stderr
 
 
 def test_a_key_log_that_is_not_there_is_one_plain_line(tmp_path: Path) -> None:

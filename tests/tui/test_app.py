@@ -287,7 +287,7 @@ async def test_typing_in_the_help_finds_keys_and_escape_shows_all_again() -> Non
         assert "Start with these" not in screen.lines()
         await screen.press(*"qjk")  # letters now
         assert isinstance(screen.pilot.app.screen, HelpScreen)
-        assert "no key says that" in screen.lines()
+        assert "no key matches" in screen.lines()
         await screen.press("backspace", "backspace", "backspace")
         assert "Sequence diagram" in screen.lines()
         await screen.press("escape")

@@ -145,7 +145,7 @@ async def test_two_marked_exchanges_are_shown_side_by_side_as_the_wire_has_them(
         assert diff(screen).focused is diff(screen).causes
         assert diff(screen).entry is not None
         await screen.press("v", "space")
-        assert screen.notifications()[-1] == "these two are matched already"
+        assert screen.notifications()[-1] == "these two are already matched"
         await screen.press("s")
         assert sides(screen) == [{20}, {19}]
         await screen.press("escape")
@@ -182,7 +182,7 @@ async def test_what_cannot_be_compared_is_said_in_one_line(odd: str, tmp_path: P
         for rows, words in (
             ((), "mark an exchange (m)"),
             ((0,), "mark an exchange (m)"),  # the row under the cursor itself
-            ((18, 19), "row 19 is ListOffsets, row 20 Fetch: exchanges of one API are compared"),
+            ((18, 19), "row 19 is ListOffsets, row 20 Fetch: only exchanges of one API can be compared"),
             ((19, 20, 28), "3 exchanges are marked: = compares two"),
             ((0, 10_000), "mark an exchange (m)"),  # what is no row
         ):
@@ -321,6 +321,6 @@ def test_masked_secrets_are_not_said_to_be_equal() -> None:
         for _ in capture.read():
             pass
         logins = [n for n in range(len(capture)) if capture.exchange(n).row.api == "SaslAuthenticate"]
-        assert exact_result(exact_model(capture, *logins[:2])).endswith(", but for masked secrets")
+        assert exact_result(exact_model(capture, *logins[:2])).endswith(", except masked secrets")
         others = [n for n in range(len(capture)) if capture.exchange(n).row.api == "ApiVersions"]
         assert "masked" not in exact_result(exact_model(capture, *others[:2]))

@@ -60,7 +60,7 @@ async def test_w_and_x_write_csv_and_say_what_a_file_opens_as(shared: SharedScre
         await screen.pilot.press("enter")  # unchanged
         await screen.settle()
         assert await export(screen, 1, "Transcript", name="one.txt") == (
-            f"wrote one.txt, {size_of(here / 'one.txt')}; it opens as 1 row"
+            f"wrote one.txt, {size_of(here / 'one.txt')}; it reopens as 1 row"
         )
     text = (here / "all.csv").read_text()
     assert text == (here / "shown.csv").read_text()
@@ -74,7 +74,7 @@ def test_rows_that_share_packets_are_counted(here: Path) -> None:
         rows = list(range(len(list(capture.exchanges()))))
         path = here / "some.pcapng"
         path.write_bytes(b"".join(export_rows(capture, rows[:-1], ExportRequest(ExportFormat.PCAPNG), str)))
-        assert _reopened(path, len(rows) - 1).startswith("; it opens as ")
+        assert _reopened(path, len(rows) - 1).startswith("; it reopens as ")
         assert _reopened(here / "absent", 1).startswith("; it can't be opened again: ")
 
 
@@ -83,7 +83,7 @@ async def test_marked_rows_are_exported_as_a_capture_with_marks_and_comments(sha
         await screen.press("2", "G", "m", "5", "G", "m", "semicolon", *"look", "enter")
         outcome = await export(screen, 0, "Capture")
         written = f"wrote java-marked.pcapng, {size_of(here / 'java-marked.pcapng')}"
-        assert outcome == f"{written}; it opens as 6 rows: 4 gaps between them"
+        assert outcome == f"{written}; it reopens as 6 rows: 4 gaps between them"
         was = [screen.main.capture.exchange(row).row.info for row in (1, 4)]
     with Capture([str(here / "java-marked.pcapng")]) as copy:
         rows = [exchange.row for exchange in copy.exchanges()]
@@ -214,7 +214,7 @@ async def test_the_dialog_shows_what_enter_writes(shared: SharedScreens, here: P
         for words in (
             "‹ Marked, 1 row ›",
             "‹ Capture ›",
-            "‹ Unchanged ›  all bytes, secrets too",
+            "‹ Unchanged ›  all bytes, including secrets",
             "java-marked.pcapng",
         ):
             assert words in screen.lines()

@@ -96,7 +96,7 @@ async def test_escape_shows_all_rows_again_and_keeps_the_place(shared: SharedScr
 async def test_a_removed_filter_comes_back_with_the_key_that_is_named(shared: SharedScreens) -> None:
     async with shared.opened(JAVA) as screen:
         await screen.press("u")
-        assert screen.notifications() == ["no filter was removed; / makes one"]
+        assert screen.notifications() == ["no filter was removed; / adds one"]
         screen.main.filter.apply("api == Fetch")
         await screen.settle()
         shown = len(screen.main.view)

@@ -23,7 +23,7 @@ async def test_a_time_goes_to_the_first_row_at_or_after_it(shared: SharedScreens
         assert screen.row == 20
         await typed(screen, "99999.0")
         assert screen.row == len(rows) - 1
-        assert "no row is that late: this is the last one" in screen.notifications()
+        assert "no row is that late; this is the last one" in screen.notifications()
         await typed(screen, "-2")
         assert screen.row == len(rows) - 3
 

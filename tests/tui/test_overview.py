@@ -217,7 +217,7 @@ def drawn(path: str, page: str, **named: Any) -> list[tuple[str, object]]:
     [
         ("clients/java-4.3/broker-restarted-1.pcapng.zst",
          "‼ 55 connections of 127.0.0.1, each after an earlier one was closed, within 24 s", None),
-        ("network/never-answered.pcap", "‼ no response to anybody for 8 s after the request of row 3", 2),
+        ("network/never-answered.pcap", "‼ no response to any client for 8 s after the request of row 3", 2),
         ("mistakes/librdkafka-refused-login.pcapng",
          "! C1 127.0.0.1:51578: only ApiVersions or a login, from 0.000000 s on, closed after 311.4 ms", "conn == 1"),
         ("two-brokers.pcapng", "! C13 127.0.0.1:55932: no message, from 5.053621 s on, closed after 55 µs", None),

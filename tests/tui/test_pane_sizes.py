@@ -33,7 +33,7 @@ async def test_dragged_borders_are_restored() -> None:
 async def test_a_key_puts_the_panes_side_by_side_where_there_is_room_and_that_is_kept() -> None:
     async with opened(JAVA, size=(149, 40)) as screen:
         await screen.press("vertical_line")
-        assert screen.notifications() == ["three columns need 150 cells, and here are 149"]
+        assert screen.notifications() == ["three columns need 150 cells; this terminal has 149"]
         assert screen.list.region.right == screen.bytes.region.right, "the list is above the bytes"
         await screen.resize((200, 40))
         await screen.press("vertical_line", "enter", "j", "j")

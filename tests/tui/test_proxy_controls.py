@@ -164,7 +164,7 @@ async def test_messages_are_held_looked_at_edited_and_sent_on(tmp_path: Path, mo
         assert (await answer)["error_code"] == 0
         assert b"writers" in screen.client.came[0]
         assert not Path(seen.read_text()).exists()
-        await screen.until(lambda: screen.shown("#held-text") == "nothing waits")
+        await screen.until(lambda: screen.shown("#held-text") == "no message is held")
 
         for _ in range(2):
             await asyncio.to_thread(screen.client.send, "Heartbeat")
@@ -202,7 +202,7 @@ async def test_what_is_longer_than_the_screen_is_scrolled(tmp_path: Path) -> Non
     async with proxied(tmp_path, size=(80, 24)) as screen:
         await screen.press("H")
         await screen.on(HeldScreen)
-        await screen.until(lambda: screen.shown("#held-text") == "nothing waits")
+        await screen.until(lambda: screen.shown("#held-text") == "no message is held")
         await screen.press("i")
         await screen.type("requests")
         await screen.until(lambda: screen.shown("#held-head") == "intercepted: requests · 60 s each")
@@ -236,7 +236,7 @@ async def test_an_edit_that_comes_too_late_is_said(tmp_path: Path, monkeypatch: 
         await screen.until(screen.notifications)
         assert (await answer)["error_code"] == 0
         assert b"readers" in screen.client.came[0]
-        words = "not sent: it waits no longer: it went on, or its connection was closed; :hold-limit gives more time"
+        words = "not sent: it is no longer held: it was sent on, or its connection closed; :hold-limit gives more time"
         await screen.until(lambda: words in screen.notifications())
 
 

@@ -26,7 +26,7 @@ async def test_what_a_test_leaves_is_put_back(shared: SharedScreens) -> None:
         assert screen.main.appearance.marks.marked == set()
         assert (screen.notifications(), screen.pilot.app.clipboard) == ([], "")
         await screen.press("u")
-        assert screen.notifications() == ["no filter was removed; / makes one"]
+        assert screen.notifications() == ["no filter was removed; / adds one"]
 
 
 async def test_a_screen_that_cannot_be_put_back_is_closed(shared: SharedScreens) -> None:

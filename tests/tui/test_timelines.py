@@ -73,7 +73,7 @@ async def test_while_the_capture_is_read_it_waits() -> None:
         screen.main.done = False
         await screen.press("o", "D")
         assert isinstance(screen.pilot.app.screen, MainScreen)
-        assert screen.notifications() == ["still reading the capture: this needs all of it"] * 2
+        assert screen.notifications() == ["still reading the capture: this needs the whole capture"] * 2
 
 
 def test_omitted_events_are_counted_and_words_are_clean() -> None:

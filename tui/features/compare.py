@@ -108,12 +108,12 @@ class CompareFeature(ScreenFeature[CoreScreen]):
         for row in (a, b):
             exchange = self.screen.capture.exchange(row)
             if exchange.row.kind != "exchange":
-                return f"row {row + 1:,} is no exchange: requests and responses of one API are compared"
+                return f"row {row + 1:,} is not an exchange: only exchanges of one API can be compared"
             if exchange.request is None:
-                return f"row {row + 1:,} is a response without its request: exchanges of one API are compared"
+                return f"row {row + 1:,} is a response without its request: only exchanges of one API can be compared"
             apis.append(exchange.row.api)
         if apis[0] != apis[1]:
-            return f"row {a + 1:,} is {apis[0]}, row {b + 1:,} {apis[1]}: exchanges of one API are compared"
+            return f"row {a + 1:,} is {apis[0]}, row {b + 1:,} {apis[1]}: only exchanges of one API can be compared"
         return ""
 
     def _label(self, row: int) -> str:

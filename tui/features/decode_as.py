@@ -78,7 +78,7 @@ class DecodeAsFeature(ScreenFeature[CoreScreen]):
 
     BINDINGS: ClassVar[list[Binding]] = [
         Binding("U", "decode_as", "Decode as", show=False, id="main.decode_as",
-                tooltip="Say that connections are Kafka, TLS or neither, and which end is the broker; or undo that"),
+                tooltip="Set whether connections are Kafka, TLS or neither, and which end is the broker; or undo that"),
     ]  # fmt: skip
 
     _again_at: int | None = None
@@ -127,7 +127,7 @@ class DecodeAsFeature(ScreenFeature[CoreScreen]):
         if menu:
             self.app.push_screen(Menu("Decode as: which connections?", menu), chosen)
         else:
-            self.notify("there are no connections with data", timeout=3)
+            self.notify("no connection has data", timeout=3)
 
     def _offer_protocols(self, connections: OfferedConnections) -> None:
         choices = connections.choices()

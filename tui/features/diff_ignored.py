@@ -54,9 +54,7 @@ class DiffIgnoredFeature(ScreenFeature[DiffCoreScreen]):
     """i lists them."""
 
     BINDINGS: ClassVar[list[Binding]] = [
-        Binding(
-            "i", "ignored", "Ignored", show=False, tooltip="List the differences that are ignored", id="diff.ignored"
-        ),
+        Binding("i", "ignored", "Ignored", show=False, tooltip="List ignored differences", id="diff.ignored"),
     ]
 
     def action_ignored(self) -> None:

@@ -14,7 +14,7 @@ class DiffMatchingFeature(ScreenFeature[DiffCoreScreen]):
     """Matches exchanges by hand."""
 
     BINDINGS: ClassVar[list[Binding]] = [
-        Binding("space", "match", "Match", tooltip="Mark an exchange, then match it with one of the other side",
+        Binding("space", "match", "Match", tooltip="Mark an exchange, then match it with one on the other side",
                 id="diff.match"),
         Binding("s", "swap", "Swap", show=False, tooltip="Swap A and B", id="diff.swap"),
     ]  # fmt: skip
@@ -23,7 +23,7 @@ class DiffMatchingFeature(ScreenFeature[DiffCoreScreen]):
         """Mark a row, match it with one of the other side, or undo a match."""
         pair, model = self.screen.pairs.pair, self.screen.model
         if self.screen.is_exact:
-            self.notify("these two are matched already", timeout=2)
+            self.notify("these two are already matched", timeout=2)
             return
         if pair is None or model is None or not self.screen.shows_pairs:
             self.notify("match exchanges in the list of pairs (v)", timeout=3)

@@ -25,7 +25,7 @@ class DiffNavigationFeature(ScreenFeature[DiffCoreScreen]):
                 tooltip="Previous line of the list, from any pane", id="diff.previous_pair"),
         Binding("r", "flip", "Req↔Resp", tooltip="Show the other message of both exchanges", id="diff.flip"),
         Binding("equals_sign", "equal", "Equal", key_display="=",
-                tooltip="Show or hide what is equal: pairs, or fields of the pair", id="diff.equal"),
+                tooltip="Show or hide equal pairs, or equal fields of the pair", id="diff.equal"),
     ]  # fmt: skip
 
     def on_cell_list_line_opened(self, event: CellList.LineOpened) -> None:

@@ -31,7 +31,7 @@ class ExportFeature(ScreenFeature[CoreScreen]):
     GROUP = KEEP
 
     BINDINGS: ClassVar[list[Binding]] = [
-        Binding("x", "export", "Export", tooltip="Write exchanges to a file: marked ones, those shown, or this one",
+        Binding("x", "export", "Export", tooltip="Write exchanges to a file: the marked ones, all shown, or this one",
                 id="main.export"),
     ]  # fmt: skip
 
@@ -46,7 +46,7 @@ class ExportFeature(ScreenFeature[CoreScreen]):
 
     def commands(self) -> Iterator[LineCommand]:
         for name, words in (
-            ("write", "write the rows that are shown; the suffix chooses the format"),
+            ("write", "write the shown rows; the file name's extension chooses the format"),
             ("w", "the same"),
         ):
             yield LineCommand(name, words, self._write_command, "FILE", file_completions, needs_argument=True)
@@ -60,7 +60,7 @@ class ExportFeature(ScreenFeature[CoreScreen]):
         path = Path(name).expanduser()
         form = SUFFIXES.get(path.suffix)
         if form is None:
-            self.notify(f"the suffix chooses the format: {', '.join(SUFFIXES)}", timeout=5)
+            self.notify(f"the extension chooses the format: {', '.join(SUFFIXES)}", timeout=5)
             return
         rows = self.screen.view.rows.tolist()
         offered = offered_contents(self.screen.capture, rows, form)
@@ -124,7 +124,7 @@ def _reopened(path: Path, written: int) -> str:
     others = len(kinds) - gaps - written
     words = [counted(gaps, "gap between them", "gaps between them")] if gaps else []
     words += [f"{others:,} more in the same packets"] if others > 0 else []
-    return f"; it opens as {_rows(range(len(kinds)))}{': ' if words else ''}{', '.join(words)}"
+    return f"; it reopens as {_rows(range(len(kinds)))}{': ' if words else ''}{', '.join(words)}"
 
 
 def _rows(rows: Sequence[int]) -> str:

@@ -25,11 +25,11 @@ class FaultsFeature(ScreenFeature[LiveScreen]):
     GROUP = CAPTURE
     BINDINGS: ClassVar[list[Binding]] = [
         Binding("exclamation_mark", "faults", "Faults", key_display="!", id="main.faults",
-                tooltip="Faults on purpose: which rules are armed, how often they fired; arm, disarm, add one"),
+                tooltip="Fault rules: which are armed and how often they fired; arm, disarm or add rules"),
     ]  # fmt: skip
 
     def commands(self) -> Iterator[LineCommand]:
-        yield LineCommand("fault", "arm a rule for faults", self._add, "RULE", needs_argument=True)
+        yield LineCommand("fault", "arm a fault rule", self._add, "RULE", needs_argument=True)
 
     def action_faults(self) -> None:
         recording = self.screen.recording
@@ -45,7 +45,7 @@ class FaultsFeature(ScreenFeature[LiveScreen]):
 
     def _ask(self, text: str = "", error: str = "") -> None:
         """Ask for a rule; again with what was wrong with it."""
-        title = error or "A rule, as --fault has it: api == Produce: error NOT_LEADER_OR_FOLLOWER, first 3"
+        title = error or "A rule, as for --fault: api == Produce: error NOT_LEADER_OR_FOLLOWER, first 3"
 
         def take(typed: str | None) -> None:
             if typed and typed.strip():
@@ -75,4 +75,4 @@ class FaultsFeature(ScreenFeature[LiveScreen]):
 
     @work(group="control", thread=True)
     def _find(self, fired: FiredFault) -> None:
-        go_to_row(self.screen, (fired.client, fired.correlation_id), "its row is not there any more, or not yet")
+        go_to_row(self.screen, (fired.client, fired.correlation_id), "its row is no longer there, or not yet")

@@ -71,7 +71,7 @@ class FilterFeature(ScreenFeature[CoreScreen]):
         Binding("ctrl+r", "recent_filters", "Recent filters", show=False, tooltip="Choose a recent filter",
                 id="main.recent_filters"),
         Binding("u", "filter_back", "Filter back", show=False, id="main.filter_back",
-                tooltip="Bring back the filter that was removed; again: remove it"),
+                tooltip="Bring back the removed filter; again: remove it"),
         Binding("f", "connection_only", "Connection only", show=False,
                 tooltip="Show only this connection; again: go back",
                 id="main.connection_only"),
@@ -195,7 +195,7 @@ class FilterFeature(ScreenFeature[CoreScreen]):
         elif self._removed:
             self.apply(self._removed)
         else:
-            self.notify("no filter was removed; / makes one", timeout=2)
+            self.notify("no filter was removed; / adds one", timeout=2)
 
     def action_recent_filters(self) -> None:
         filters = recent(FILTERS)

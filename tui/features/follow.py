@@ -28,9 +28,9 @@ class FollowFeature(ScreenFeature[CoreScreen]):
         Binding("J", "choose_key", "Follow…", show=False, id="main.follow",
                 tooltip="Follow a partition, group, producer, fetch session, …"),
         Binding("right_curly_bracket", "follow_key(1)", "Next followed", key_display="}", show=False,
-                tooltip="Next exchange of what is followed", id="main.next_followed"),
+                tooltip="Next exchange about what you follow", id="main.next_followed"),
         Binding("left_curly_bracket", "follow_key(-1)", "Previous followed", key_display="{", show=False,
-                tooltip="Previous exchange of what is followed", id="main.previous_followed"),
+                tooltip="Previous exchange about what you follow", id="main.previous_followed"),
     ]  # fmt: skip
 
     _key: FollowKey | None = None

@@ -23,9 +23,10 @@ class GoToFeature(ScreenFeature[CoreScreen]):
 
     BINDINGS: ClassVar[list[Binding]] = [
         Binding("right_parenthesis", "same_kind(1)", "Next of the kind", key_display=")", show=False,
-                tooltip="Next exchange with the same finding, or without one, of the same API", id="main.next_of_kind"),
+                tooltip="Next exchange with the same finding or, if there is none, of the same API",
+                id="main.next_of_kind"),
         Binding("left_parenthesis", "same_kind(-1)", "Previous of the kind", key_display="(", show=False,
-                tooltip="Previous exchange with the same finding, or without one, of the same API",
+                tooltip="Previous exchange with the same finding or, if there is none, of the same API",
                 id="main.previous_of_kind"),
         Binding("s", "slow(1)", "Next slow", show=False, id="main.next_slow",
                 tooltip="Next exchange with the finding slow"),
@@ -69,7 +70,7 @@ class GoToFeature(ScreenFeature[CoreScreen]):
         later = np.flatnonzero(self._times(rows) >= time_ns)
         self.screen.go_to(int(rows[later[0]] if len(later) else rows[-1]))
         if not len(later):
-            self.notify("no row is that late: this is the last one", timeout=3)
+            self.notify("no row is that late; this is the last one", timeout=3)
 
     def _times(self, rows: Int64) -> Int64:
         columns = self.screen.capture.index.numbers(rows)
@@ -132,11 +133,11 @@ class GoToFeature(ScreenFeature[CoreScreen]):
         before = np.flatnonzero(begins <= wanted)
         found = exact if len(exact) else before[-1:]
         if not len(found):
-            self.notify(f"no row that is shown begins at or before packet {wanted:,}", timeout=3)
+            self.notify(f"no shown row begins at or before packet {wanted:,}", timeout=3)
             return
         self.screen.go_to(int(rows[entries + found[0]]))
         if not len(exact):
-            self.notify(f"no row begins with packet {wanted:,}: this is the last one before it", timeout=3)
+            self.notify(f"no row begins with packet {wanted:,}: this is the last row before it", timeout=3)
 
     def _finding(self, code: str) -> None:
         self._go_to_matching(f'finding == "{code}"' if code else "finding", 1, f"exchanges with {code or 'findings'}")

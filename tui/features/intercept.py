@@ -38,7 +38,7 @@ class InterceptFeature(ScreenFeature[LiveScreen]):
     GROUP = CAPTURE
     BINDINGS: ClassVar[list[Binding]] = [
         Binding("H", "held", "Held", id="main.held",
-                tooltip="Messages that wait: look, edit, send on, drop; i there says what is to wait"),
+                tooltip="Held messages: view, edit, send on or drop them; i chooses which to hold"),
     ]  # fmt: skip
 
     def __init__(self, screen: LiveScreen) -> None:
@@ -52,11 +52,11 @@ class InterceptFeature(ScreenFeature[LiveScreen]):
 
     def commands(self) -> Iterator[LineCommand]:
         yield LineCommand(
-            "intercept", "hold requests and responses that match; alone: hold nothing", self._intercept_command,
+            "intercept", "hold matching messages; without a filter: stop holding", self._intercept_command,
             "[requests|responses] FILTER", self.screen.feature(FilterFeature)._completions,
         )  # fmt: skip
         yield LineCommand(
-            "hold-limit", "how long a held message waits before it goes on", self._limit_command, "SECONDS",
+            "hold-limit", "how long a message is held before it is sent on", self._limit_command, "SECONDS",
             needs_argument=True,
         )  # fmt: skip
 
@@ -92,7 +92,7 @@ class InterceptFeature(ScreenFeature[LiveScreen]):
 
     def ask(self, text: str | None = None, error: str = "") -> None:
         """Ask what is to be held; again with what was wrong."""
-        title = error or "Hold what matches: [requests|responses] FILTER; empty: nothing, and all goes on"
+        title = error or "Hold messages that match: [requests|responses] FILTER; empty: stop holding and send all on"
 
         def take(typed: str | None) -> None:
             if typed is not None:
@@ -119,7 +119,7 @@ class InterceptFeature(ScreenFeature[LiveScreen]):
         try:
             limit = float(text.removesuffix("s"))
         except ValueError:
-            raise CommandError(clean(f"{text!r} is no number of seconds")) from None
+            raise CommandError(clean(f"{text!r} is not a number of seconds")) from None
         self._run(lambda: self._controls.limit(limit))
 
     def _try(self, act: Callable[[], object]) -> None:
@@ -139,7 +139,7 @@ class InterceptFeature(ScreenFeature[LiveScreen]):
     def show(self, held: HeldMessage, then: Callable[[int, str], object]) -> None:
         def look() -> None:
             if held.size > MOST_EDITED:
-                text = f"{byte_size(held.size)}: too much to be shown here"
+                text = f"{byte_size(held.size)}: too large to show here"
             else:
                 frame = self._controls.frame(held.number)
                 text = message_text(held, frame, show_secrets=self.screen.capture.shows_secrets)
@@ -180,7 +180,7 @@ class InterceptFeature(ScreenFeature[LiveScreen]):
             with self.app.suspend():
                 found = in_editor(text)
         except SuspendNotSupported:
-            self.notify("no editor can be opened on this terminal", severity="error")
+            self.notify("can't open an editor on this terminal", severity="error")
             return
         except (OSError, ValueError) as error:
             self.notify(clean(f"the editor: {os_reason(error) if isinstance(error, OSError) else error}"),
@@ -194,9 +194,9 @@ class InterceptFeature(ScreenFeature[LiveScreen]):
             try:
                 made, paths = edited_frame(held, frame, text)
             except EditError as error:
-                raise EditError(f"{error}; the message still waits") from None
+                raise EditError(f"{error}; the message is still held") from None
             if not paths:
-                raise EditError("nothing was edited; the message still waits")
+                raise EditError("nothing was edited; the message is still held")
             try:
                 self._controls.edit(held.number, made, paths)
             except RefusedError as error:
@@ -206,7 +206,7 @@ class InterceptFeature(ScreenFeature[LiveScreen]):
 
     @work(group="control", thread=True)
     def _find(self, held: HeldMessage) -> None:
-        go_to_row(self.screen, (held.client, held.correlation_id), "its row is not there yet")
+        go_to_row(self.screen, (held.client, held.correlation_id), "its row does not exist yet")
 
 
 def in_editor(text: str) -> str:

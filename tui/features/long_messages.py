@@ -58,5 +58,5 @@ class LongMessagesFeature(ScreenFeature[CoreScreen]):
             return False
         self.screen.after_tracing = None
         self.screen.draw_inspector()
-        self.notify("jump to the field cancelled", timeout=2)
+        self.notify("canceled the jump to the field", timeout=2)
         return True

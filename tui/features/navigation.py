@@ -64,7 +64,7 @@ class NavigationFeature(ScreenFeature[CoreScreen]):
     def action_source(self) -> None:
         """Show the frame, then each decompressed section, then the TLS records, cyclically."""
         if not self.screen.model.next_source():
-            self.notify("no other bytes: nothing of this message is compressed or encrypted", timeout=2)
+            self.notify("no other bytes: no part of this message is compressed or encrypted", timeout=2)
         elif self.screen.model.node is not None:
             self.screen.choose_field(self.screen.model.node)
         else:

@@ -114,7 +114,7 @@ class PanesFeature(ScreenFeature[CoreScreen]):
     def action_layout(self) -> None:
         """Put the panes side by side, or the list above the others again."""
         if self.app.size.width < COLUMNS_FROM:
-            self.notify(f"three columns need {COLUMNS_FROM} cells, and here are {self.app.size.width}", timeout=4)
+            self.notify(f"three columns need {COLUMNS_FROM} cells; this terminal has {self.app.size.width}", timeout=4)
             return
         layout = PaneLayout.ROWS if self._in_columns else PaneLayout.COLUMNS
         self.screen.appearance.layout = layout

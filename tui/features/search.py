@@ -40,7 +40,7 @@ class SearchDialog(Dialog[SearchQuery | None]):
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape", "dismiss", "Close", id="search.close"),
         Binding("tab", "kind(1)", "Kind", priority=True, id="search.kind",
-                tooltip="Text that is read, raw text, hex or field"),
+                tooltip="Readable text, raw text, hex or field"),
         Binding("shift+tab", "kind(-1)", "Kind", priority=True, show=False, id="search.kind_back"),
     ]  # fmt: skip
 

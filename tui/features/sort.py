@@ -77,7 +77,7 @@ class SortFeature(ScreenFeature[CoreScreen]):
         """The first click sorts as `z` does, the second reverses, the third restores the order of row numbers."""
         sorting = self.screen.appearance.sorting
         if not column_of(event.column).is_indexed:
-            words = f"can't sort by {event.column}: that needs every message decoded"
+            words = f"can't sort by {event.column}: that would decode every message"
             self.notify(words, timeout=3)
         elif sorting is None or sorting.column != event.column:
             self.sort_by(_begun(event.column))

@@ -40,7 +40,7 @@ class ValueActionsFeature(ScreenFeature[CoreScreen]):
                 tooltip="Filter by the field under the cursor, or by the cell in the list"),
         Binding("A", "to_filter", "Edit filter", show=False, id="main.prepare_as_filter",
                 tooltip="Edit a filter by the field, or by a cell of the row"),
-        Binding("c", "as_column", "As column", show=False, tooltip="Add the field as a column of the list",
+        Binding("c", "as_column", "As column", show=False, tooltip="Add the field as a column",
                 id="main.as_column"),
     ]  # fmt: skip
 

@@ -82,7 +82,7 @@ class RecordsFeature(ScreenFeature[CoreScreen]):
 
     BINDINGS: ClassVar[list[Binding]] = [
         Binding("R", "records", "Records", id="main.records",
-                tooltip="List the records of all exchanges that are shown"),
+                tooltip="List the records of all shown exchanges"),
     ]  # fmt: skip
 
     def action_records(self) -> None:

@@ -58,7 +58,7 @@ class CaptureScreen(FeatureScreen):
     def is_read(self) -> bool:
         """Return whether the capture is read and has rows; if not, notify the user who is too early."""
         if not self.done:
-            self.notify("still reading the capture: this needs all of it", timeout=3)
+            self.notify("still reading the capture: this needs the whole capture", timeout=3)
         elif not len(self.capture):
             self.notify("there are no exchanges", timeout=2)
         return self.done and len(self.capture) > 0
@@ -73,7 +73,7 @@ class CaptureScreen(FeatureScreen):
         if self.done or self.RENUMBERS_ROWS:
             return self.is_read()
         if not len(self.capture):
-            self.notify("there are no exchanges yet", timeout=2)
+            self.notify("no exchanges yet", timeout=2)
         return len(self.capture) > 0
 
     def begin_reading(self) -> None:
@@ -162,7 +162,7 @@ class CaptureScreen(FeatureScreen):
             f"{seen}{': ' if protocols else ''}{protocols}.",
             "Kafka over TLS needs its keys: --keylog FILE; see kdissect explain tls" if is_tls else "",
             "Start capturing before the client connects:\n\ntcpdump -i any -w out.pcap tcp port 9092",
-            "Or press U, and say which connections are Kafka" if len(self.capture.connections) else "",
+            "Or press U to declare which connections are Kafka" if len(self.capture.connections) else "",
             "ctrl+p opens another capture, ? shows the keys, q quits",
         ]
         empty = self.query_one("#empty", Static)

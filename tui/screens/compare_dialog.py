@@ -22,7 +22,7 @@ CAPTURES: Final = ("*.pcap*", "*.cap*")
 MOST_OFFERED: Final = 100
 LONGEST_NAME: Final = 60
 """Characters of a client id or of a software."""
-HINT: Final = "part of a client id, a software, C and a number; most APIs in common first"
+HINT: Final = "part of a client id, a software name, or C and a number; most APIs in common first"
 NOBODY: Final = "nobody sends requests on this connection"
 ALONE: Final = "there is no other client or connection"
 
@@ -145,7 +145,7 @@ class PeersDialog(OfferDialog):
             return
         mine = found[0][0]
         more = sum(count - len(others) for _, others, count in found)
-        self._say(f"Compare {_shown(_name(mine))} with" + (f" · {more:,} less alike are not listed" if more else ""))
+        self._say(f"Compare {_shown(_name(mine))} with" + (f" · {more:,} less similar are not listed" if more else ""))
         self.offer(offers)
         if self._is_awaited:
             self.submit("")

@@ -137,7 +137,7 @@ def _closed(capture: Capture, connection: int) -> str:
 def _round_trips(tcp: TcpFacts) -> list[tuple[str, str]]:
     shake = "not in the capture" if tcp.handshake_ns is None else duration(tcp.handshake_ns)
     if tcp.ack_ns is None or tcp.least_ack_ns is None:
-        return [("handshake RTT", shake), ("ack RTT", "no segment was acknowledged on its own")]
+        return [("handshake RTT", shake), ("ack RTT", "no segment was acknowledged separately")]
     acks = f"{duration(tcp.least_ack_ns)} at least, {duration(tcp.ack_ns)} on average"
     return [("handshake RTT", shake), ("ack RTT", acks)]
 

@@ -49,7 +49,7 @@ class CoreScreen(CaptureScreen):
         ),
         Binding(
             "escape", "escape", "Stop", show=False, id="main.stop",
-            tooltip="Stop what runs; then remove the filter (u brings it back)",
+            tooltip="Stop the current task; then remove the filter (u brings it back)",
         ),
         Binding("enter", "open", "Fields", show=False,
                 tooltip="Go from the list to the fields of the exchange", id="main.open"),

@@ -34,7 +34,7 @@ class ExportContents(NamedTuple):
 
 
 SHOWN: Final = ExportContents(Choice("Unchanged", "as on the screen"))
-UNCHANGED: Final = ExportContents(Choice("Unchanged", "all bytes, secrets too"))
+UNCHANGED: Final = ExportContents(Choice("Unchanged", "all bytes, including secrets"))
 REDACTED: Final = ExportContents(Choice("Redacted", "contents, names and secrets replaced"), "-redacted", redact=True)
 ENCRYPTED: Final = (
     ExportContents(Choice("With TLS secrets", "anyone who has the file can decrypt it"), "-with-secrets"),

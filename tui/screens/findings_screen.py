@@ -121,7 +121,7 @@ class FindingsScreen(Dialog[tuple[int, Finding] | None]):
                     event.node.add_leaf(line, data=(row, finding))
             if group.count > len(group.kept):
                 event.node.add_leaf(
-                    Text(f"{group.count - len(group.kept):,} more: filter by finding == {group.code}", "dim")
+                    Text(f"{group.count - len(group.kept):,} more: filter with finding ==  {group.code}", "dim")
                 )
 
     def on_tree_node_highlighted(self, event: Tree.NodeHighlighted[Item]) -> None:

@@ -66,15 +66,15 @@ class HeldScreen(Dialog[HeldMessage | None]):
     #held-keys { height: 1; padding: 0 1; color: $foreground; }
     """
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("escape,q,H", "dismiss", "Close", tooltip="Close; what waits goes on waiting", id="held.close"),
-        Binding("a", "send_on", "Send on", tooltip="Send the message on as it is", id="held.send_on"),
-        Binding("A", "send_all", "Send all on", tooltip="Send all messages on as they are", id="held.send_all"),
-        Binding("e", "edit", "Edit", tooltip="Edit the message as JSON in $EDITOR, and send that on", id="held.edit"),
-        Binding("x", "drop", "Drop", tooltip="Drop the message; its connection stays", id="held.drop"),
+        Binding("escape,q,H", "dismiss", "Close", tooltip="Close; held messages continue to wait", id="held.close"),
+        Binding("a", "send_on", "Send on", tooltip="Send the message on unchanged", id="held.send_on"),
+        Binding("A", "send_all", "Send all on", tooltip="Send all messages on unchanged", id="held.send_all"),
+        Binding("e", "edit", "Edit", tooltip="Edit the message as JSON in $EDITOR, then send it on", id="held.edit"),
+        Binding("x", "drop", "Drop", tooltip="Drop the message; its connection stays open", id="held.drop"),
         Binding("X", "close_connection", "Close connection", tooltip="Close its connection instead", id="held.kill"),
-        Binding("plus", "wait", "More time", key_display="+", tooltip="Hold it for the whole limit again",
+        Binding("plus", "wait", "More time", key_display="+", tooltip="Restart the time limit of the message",
                 id="held.wait"),
-        Binding("i", "ask", "Intercept…", tooltip="Say what is to be held", id="held.intercept"),
+        Binding("i", "ask", "Intercept…", tooltip="Choose which messages to hold", id="held.intercept"),
         Binding("j", "down", "Down", show=False, id="held.down"),
         Binding("k", "up", "Up", show=False, id="held.up"),
         Binding("J,space,ctrl+d", "scroll(1)", "Fields down", show=False, tooltip="Scroll the fields down",
@@ -89,7 +89,7 @@ class HeldScreen(Dialog[HeldMessage | None]):
         self._state = Interception()
         self._drawn: list[str] = []
         self._fields_of: int | None = 0
-        """The number of the message whose fields are shown, or will be; None if nothing waits, 0 at first."""
+        """The number of the message whose fields are shown, or will be; None if no message is held, 0 at first."""
 
     def compose(self) -> ComposeResult:
         with Vertical(id="held") as box:
@@ -99,7 +99,7 @@ class HeldScreen(Dialog[HeldMessage | None]):
                 yield Static(id="held-text", markup=False)
             yield Static(_KEYS, id="held-keys", markup=False)
         box.border_title = "Held messages"
-        box.border_subtitle = "enter goes to its row · esc closes"
+        box.border_subtitle = "enter goes to the row · esc closes"
 
     @property
     def _list(self) -> OptionList:
@@ -199,11 +199,11 @@ class HeldScreen(Dialog[HeldMessage | None]):
 def _head(state: Interception) -> str:
     """Say what is held."""
     if state.text is None:
-        words = "nothing is intercepted: i says what"
+        words = "nothing is intercepted: i sets a filter"
     else:
         words = f"intercepted: {state.text or 'everything'}"
     words += f" · {state.limit:g} s each" if state.limit else ""
-    return words + (f" · {state.missed:,} went on, too much waited" if state.missed else "")
+    return words + (f" · {state.missed:,} sent on because too many were held" if state.missed else "")
 
 
 def _line(held: HeldMessage) -> str:

@@ -30,8 +30,8 @@ START, PANE = "Start with these", "In this pane"
 WIDE: Final = 120
 """Screen width from which on there are two columns."""
 _MARKS: Final = (
-    (RowState.REFUSED.mark, "an error, or another warning"), (RowState.UNANSWERED.mark, "no response came"),
-    (RowState.WAITING.mark, "the response may still come"), (RowState.HELD.mark, "held by kdissect proxy"),
+    (RowState.REFUSED.mark, "an error, or another warning"), (RowState.UNANSWERED.mark, "there was no response"),
+    (RowState.WAITING.mark, "the response may still arrive"), (RowState.HELD.mark, "held by kdissect proxy"),
     (RowState.ORPHAN.mark, "the request was not captured"),
     (RowState.DAMAGED.mark, "damaged, not captured in full, closed"), (RowState.NOTED.mark, "a note"),
     ("◆ ✎", "marked, commented"),
@@ -79,7 +79,7 @@ class HelpScreen(Dialog[None]):
         keys = found_keys(self._keys, self._typed or "")
         box.border_title = "Keys" if self._typed is None else f"Keys: {clean(self._typed)}▏"
         wide = self.app.size.width >= WIDE
-        self.query_one(Static).update(_table(keys, 2 if wide else 1) if keys else Text("no key says that"))
+        self.query_one(Static).update(_table(keys, 2 if wide else 1) if keys else Text("no key matches"))
         box.scroll_home(animate=False)
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:

@@ -44,7 +44,7 @@ class LiveScreen(MainScreen):
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding(
             "space", "freeze", "Freeze",
-            tooltip="Freeze the screen while the capture goes on; again: continue", id="main.freeze",
+            tooltip="Freeze the screen while capturing continues; again: unfreeze", id="main.freeze",
         ),
         Binding("w", "save", "Save", tooltip="Save the packets so far to a file", id="main.save"),
         Binding("X", "clear", "Clear", show=False, id="main.clear",

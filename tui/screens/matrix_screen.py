@@ -126,7 +126,7 @@ class MatrixScreen(Screen[None]):
             return
         name, number, text = found
         words = Text(f"{clean(name)} · {clean(self.sides[number].label)}  ", "bold").append(clean(text), "not bold")
-        words.append("  · enter: the exchanges that show it", "dim not bold")
+        words.append("  · enter: go to its exchanges", "dim not bold")
         self.query_one("#inspector", Static).update(words)
 
     def _cell(self) -> tuple[str, int, str] | None:
@@ -154,7 +154,7 @@ class MatrixScreen(Screen[None]):
         if worker.is_cancelled:
             return
         if row is None:
-            call_on_ui(self, self.notify, "no exchange shows it", timeout=2)
+            call_on_ui(self, self.notify, "no exchange of it", timeout=2)
             return
         at = with_indices(capture.exchange(row), Location(row, "request", path))
         call_on_ui(self, self.post_message, OpenDetail(capture, *at, filter=place.filter))

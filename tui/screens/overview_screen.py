@@ -37,7 +37,7 @@ class OverviewScreen(SnapshotScreen[str | int | None]):
         Binding("right,l,tab", "page(1)", "Next page", tooltip="Next page", id="overview.next"),
         Binding("left,h,shift+tab", "page(-1)", "Previous page", show=False, tooltip="Previous page",
                 id="overview.previous"),
-        Binding("s", "stop", "Stop", show=False, tooltip="Stop counting, keep the counts so far", id="overview.stop"),
+        Binding("s", "stop", "Stop", show=False, tooltip="Stop counting and keep these counts", id="overview.stop"),
     ]  # fmt: skip
 
     def __init__(self, capture: Capture, picture: OverviewSnapshot | None = None) -> None:

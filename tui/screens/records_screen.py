@@ -99,7 +99,7 @@ class RecordsScreen(RecordsCoreScreen):
         self._list.focus()
 
     def action_escape(self) -> None:
-        """Stop what runs; then clear the filter; then go back."""
+        """Stop the current task; then clear the filter; then go back."""
         if self._working:
             for group in ("read", "find", "sort"):
                 self.workers.cancel_group(self, group)

@@ -32,7 +32,7 @@ class VerdictsScreen(ResultScreen[Location | None]):
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape,q", "dismiss", "Back", tooltip="Back to the exchanges", id="verdicts.back"),
         Binding("question_mark", "app.help", "Help", key_display="?", tooltip="Show the keys", id="verdicts.help"),
-        Binding("m", "whole", "All", tooltip="Show each message, or one line for those of which the same is said",
+        Binding("m", "whole", "All", tooltip="Show every message, or one line for all with the same result",
                 id="verdicts.whole"),
     ]  # fmt: skip
 

@@ -68,17 +68,17 @@ def read_baseline(text: str) -> tuple[Baseline, dict[str, int]]:
     try:
         tables = tomllib.loads(text)
     except ValueError as error:  # also of numbers with more digits than Python reads
-        raise BaselineError(f"no TOML: {error}") from None
+        raise BaselineError(f"not TOML: {error}") from None
     except RecursionError:
         raise BaselineError("tables or arrays nested too deeply") from None
     for name in tables.keys() - {"client", "settings", "times", "versions"}:
         raise BaselineError(f"[{name}]: a baseline has the tables client, settings, times and versions")
     settings = _table(tables, "settings", str)
     for name in settings.keys() - SETTINGS.keys():
-        raise BaselineError(f"settings: {name!r} is none of {', '.join(SETTINGS)}")
+        raise BaselineError(f"settings: unknown name {name!r}; known are {', '.join(SETTINGS)}")
     times = {name.removesuffix(" (ms)"): value for name, value in _table(tables, "times", int).items()}
     for name in times.keys() - TIMES.keys():
-        raise BaselineError(f"times: {name!r} is none of {', '.join(f'{each} (ms)' for each in TIMES)}")
+        raise BaselineError(f"times: unknown name {name!r}; known are {', '.join(f'{each} (ms)' for each in TIMES)}")
     client = _table(tables, "client", str)
     versions = _table(tables, "versions", str)
     times_ns = {name: value * _MS for name, value in times.items()}
@@ -90,10 +90,10 @@ def _table(tables: Mapping[str, object], name: str, kind: type[_Entry]) -> dict[
     found: dict[str, _Entry] = {}
     table = tables.get(name, {})
     if not isinstance(table, dict):
-        raise BaselineError(f"{name} is no table")
+        raise BaselineError(f"{name} is not a table")
     for key, value in table.items():
         if not isinstance(value, kind) or isinstance(value, bool):
-            raise BaselineError(f"{name}: {key!r} wants {'a text' if kind is str else 'a whole number'}")
+            raise BaselineError(f"{name}: {key!r} must be {'text' if kind is str else 'a whole number'}")
         found[key] = value
     return found
 

@@ -104,7 +104,7 @@ def _compared_versions(baseline: Baseline, seen: Baseline, span: CapturedSpan) -
     for api in names:
         before, after = (each.versions.get(api, NOT_REQUESTED) for each in (baseline, seen))
         if api in ON_OCCASION and NOT_REQUESTED in (before, after):
-            yield f"versions.{api}", RuleStatus.NOT_SEEN, f"{before} → {after}; there is not always a cause", api
+            yield f"versions.{api}", RuleStatus.NOT_SEEN, f"{before} → {after}; not requested in every run", api
         elif (after == NOT_REQUESTED and may_lack(api, span)) or (before == NOT_REQUESTED and baseline.lacks):
             yield f"versions.{api}", RuleStatus.NOT_SEEN, f"{before} → {after}; {MAY_LACK}", api
         else:

@@ -66,9 +66,9 @@ class CheckResult:
 
     def _repr_html_(self) -> str:
         from dissector.analysis.conformance.report import check_report  # which imports this
-        from dissector.analysis.rendering import render_html
+        from dissector.analysis.rendering import render_notebook
 
-        return "\n".join(render_html(check_report(self)))
+        return render_notebook(check_report(self))
 
     @property
     def clients(self) -> list[str]:

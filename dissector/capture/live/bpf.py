@@ -55,7 +55,7 @@ DROP: Final = [Instruction(_RETURN, k=0)]
 def ports_filter(ports: Sequence[int]) -> Program:
     """Return a program that keeps TCP packets from or to any of the ports, over IPv4 or IPv6; without ports all."""
     if len(ports) > MAX_PORTS:
-        raise CaptureError(f"{len(ports)} ports are too many for a filter: {MAX_PORTS} at the most")
+        raise CaptureError(f"{len(ports)} ports are too many for a filter: at most {MAX_PORTS}")
     protocol = [Instruction(_LOAD_HALF, k=_PROTOCOL)]
     tagged = [Instruction(_LOAD_HALF, k=_NETWORK + 2), *_by_protocol(ports, 4)]
     return [*protocol, *_if_equal(_VLAN, tagged), *_by_protocol(ports, 0)]

@@ -160,6 +160,6 @@ def _made_by_root(path: Path, user: User) -> NewFile:
         status = os.fstat(descriptor)
         if not stat.S_ISREG(status.st_mode) or status.st_uid != user.uid:
             os.close(descriptor)
-            raise PermissionError(errno.EACCES, f"it is there, and {user.name} may not write it") from None
+            raise PermissionError(errno.EACCES, f"it exists, and {user.name} may not write to it") from None
         os.ftruncate(descriptor, 0)
     return NewFile(descriptor, os.open(f"/dev/fd/{descriptor}", os.O_RDONLY))

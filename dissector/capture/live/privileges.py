@@ -118,9 +118,9 @@ def give_up_rights(user: User | None, kept: Collection[int] = ()) -> None:
         libc.prctl(_AMBIENT, _AMBIENT_RAISE, number, 0, 0)
     libc.prctl(_SET_NO_NEW_PRIVS, 1, 0, 0, 0)
     if not kept and any(_capabilities()):
-        raise CaptureError("the rights to capture can't be given up: capabilities stay")
+        raise CaptureError("can't drop the rights to capture: capabilities remain")
     if libc.prctl(_GET_NO_NEW_PRIVS, 0, 0, 0, 0) != 1:
-        raise CaptureError("the rights to capture can't be given up: this system has no NO_NEW_PRIVS")
+        raise CaptureError("can't drop the rights to capture: this system has no NO_NEW_PRIVS")
 
 
 def capture_as(user: User, program: str) -> None:

@@ -53,7 +53,7 @@ class ProgramFiles:
             name = "this user" if user is None else user.name
             where = os.path.realpath(unread)
             raise CaptureError(
-                f"{where}: {name} may not read it, and as root nothing is dissected: chmod -R a+rX {where}"
+                f"{where}: {name} may not read it, and kdissect does not dissect as root: chmod -R a+rX {where}"
             )
 
 

@@ -84,7 +84,7 @@ def _find_interface(name: str) -> Interface:
     found = interface(name)
     if found is None:
         names = ", ".join(each.name for each in interfaces())
-        raise CaptureError(f"no interface {name!r}; there are {names}")
+        raise CaptureError(f"unknown interface {name!r}; known are {names}")
     return found
 
 

@@ -35,13 +35,13 @@ class RingSettings:
         for word in words:
             match = _RING.fullmatch(word)
             if match is None:
-                raise CaptureError(f"-b {word!r}: filesize:KB, duration:SECONDS or files:COUNT is expected")
+                raise CaptureError(f"-b {word!r}: expected filesize:KB, duration:SECONDS or files:COUNT")
             limits[match[1]] = int(match[2])
         ring = cls(limits.get("filesize", 0), limits.get("duration", 0), limits.get("files", 0))
         if not (ring.kilobytes or ring.seconds):
             raise CaptureError("-b files:COUNT also needs -b filesize:KB or -b duration:SECONDS")
         if 0 < ring.files < MIN_RING_FILES:
-            raise CaptureError(f"-b files:{ring.files}: at least {MIN_RING_FILES} files make a ring")
+            raise CaptureError(f"-b files:{ring.files}: a ring needs at least {MIN_RING_FILES} files")
         return ring
 
     def is_full(self, size: int, seconds: float) -> bool:

@@ -31,7 +31,7 @@ PARTS: Final = ("time_ns", "size", "header", "body", "rest", "fetch_session")
 def parse(words: str) -> tuple[str, ...]:
     """Return the names of ``a,b,c``. Raises `UsageError` for an unknown name."""
     if not (words := words.rstrip(", ")):
-        raise UsageError("--fields needs names of fields: conn,api,latency")
+        raise UsageError("--fields needs field names: conn,api,latency")
     names = tuple(word.strip() for word in words.split(","))
     for name in names:
         if name not in ROW_FIELDS and not _is_path(name):

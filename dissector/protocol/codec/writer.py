@@ -67,7 +67,7 @@ class Writer:
         for name in values:
             if name not in known and not self.is_derived(name, values):
                 near = did_you_mean(name, known)
-                raise EncodeError(f"there is no such field in this version of {plan.name}{near}", name)
+                raise EncodeError(f"no such field in this version of {plan.name}{near}", name)
 
     def is_derived(self, name: str, values: Mapping[str, object]) -> bool:
         """Return whether a name is not a field but derived from one."""
@@ -137,7 +137,7 @@ class Writer:
                 found.append((int.from_bytes(integer_bytes(each["tag"], 4, "a tag", signed=False)),
                               self.bytes_of(_RAW, each["data"])))  # fmt: skip
             except (EncodeError, KeyError, TypeError) as error:
-                raise EncodeError(f"is not a tag with its data: {error}", f"{UNKNOWN_TAGS}[{number}]") from None
+                raise EncodeError(f"is not a tag with data: {error}", f"{UNKNOWN_TAGS}[{number}]") from None
         return found
 
 

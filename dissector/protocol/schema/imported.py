@@ -27,7 +27,7 @@ def folder() -> Path:
     try:
         return data_folder() / "schemas"
     except RuntimeError as error:
-        raise SchemaError("there is no home folder for imported releases; set XDG_DATA_HOME") from error
+        raise SchemaError("no home folder for imported releases; set XDG_DATA_HOME") from error
 
 
 def labels() -> tuple[str, ...]:

@@ -145,13 +145,13 @@ def _slow(name: Word, rest: Sequence[Word]) -> FaultAction:
 
 def _corrupt(name: Word, rest: Sequence[Word]) -> FaultAction:
     if rest:
-        raise WordError(rest[0].column, "after 'corrupt' comes nothing")
+        raise WordError(rest[0].column, "nothing may follow 'corrupt'")
     return CorruptFault()
 
 
 def _error(name: Word, rest: Sequence[Word]) -> FaultAction:
     if not rest or len(rest) > 2:
-        raise WordError(name.column, "after 'error' comes its name: error NOT_LEADER_OR_FOLLOWER")
+        raise WordError(name.column, "'error' needs the name of an error: error NOT_LEADER_OR_FOLLOWER")
     code = ErrorCode.__members__.get(rest[0].text.upper())
     if not code:
         near = nearest(rest[0].text, [each for each in ErrorCode.__members__ if ErrorCode[each]])
@@ -179,9 +179,9 @@ def _offer(name: Word, rest: Sequence[Word]) -> FaultAction:
         found[known.key] = int(each["newest"])
         at = each.end() + (text[each.end() : each.end() + 1] == " ")
     if not found or at < len(text):
-        raise WordError(column, "after 'offer' come APIs with their newest version: offer Fetch<=11 Produce<=7")
+        raise WordError(column, "'offer' needs APIs with their newest version: offer Fetch<=11 Produce<=7")
     if found.get(ApiKey.API_VERSIONS, 0) < 0:
-        raise WordError(column, "ApiVersions can't be left out of its own response")
+        raise WordError(column, "ApiVersions can't be omitted from its own response")
     return OfferFault(tuple(found.items()))
 
 

@@ -44,7 +44,7 @@ def read_file(path: str) -> list[FaultRule]:
     found = [_rule(path, number, table) for number, table in enumerate(tables, 1)]
     names = [each.name for each in found if each.name]
     if twice := next((name for name in names if names.count(name) > 1), None):
-        raise FaultFileError(clean(f"{path}: two rules are called {twice}"))
+        raise FaultFileError(clean(f"{path}: two rules have the name {twice}"))
     return found
 
 

@@ -57,13 +57,13 @@ def read_rule(text: str, name: str = "") -> FaultRule:
     if len(text) > LONGEST:
         raise FaultError(text, 0, f"a rule has at most {LONGEST:,} characters")
     if name and not _NAME.fullmatch(name):
-        raise FaultError(name, 0, f"{name!r:.80} is no name: letters, digits and . _ - are")
+        raise FaultError(name, 0, f"{name!r:.80} is not a name; use letters, digits and . _ -")
     filter_text, colon, _ = text.rpartition(":")
     start = len(filter_text) + len(colon)
     filter_text = filter_text.strip()
     action, triggers = _said(text, start, is_after_colon=bool(colon))
     if colon and not filter_text:
-        raise FaultError(text, 0, "a filter is missing in front of the colon; without a colon all requests match")
+        raise FaultError(text, 0, "the filter before the colon is missing; without a colon, all requests match")
     rule = FaultRule(filter_text, action, triggers, name)
     _check_filter(text, rule)
     return rule
@@ -77,15 +77,15 @@ def _said(text: str, start: int, *, is_after_colon: bool) -> tuple[FaultAction, 
         at += len(part) + 1
     (column, first), *others = parts
     if not first:
-        raise FaultError(text, column, f"an action is missing: {', '.join(ACTIONS)}")
+        raise FaultError(text, column, f"the action is missing: {', '.join(ACTIONS)}")
     if not is_after_colon and first[0].text not in ACTIONS:
-        raise FaultError(text, 0, "a rule is FILTER: ACTION, such as api == Produce: delay 200ms")
+        raise FaultError(text, 0, "write a rule as FILTER: ACTION, such as api == Produce: delay 200ms")
     try:
         action = read_action(first)
         triggers = []
         for column, found in others:
             if not found:
-                raise WordError(column, "a trigger is missing behind the comma: first 3, after 10, every 5")
+                raise WordError(column, "the trigger after the comma is missing: first 3, after 10, every 5")
             if (trigger := read_trigger(found)) is not None:
                 triggers.append(trigger)
     except WordError as error:
@@ -104,7 +104,7 @@ def _check_filter(text: str, rule: FaultRule) -> None:
         return
     if (field := never_known(found.condition)) is not None:
         at = max(0, text.find(field))
-        raise FaultError(text, at, f"a fault can't ask for {field}: only a capture knows it, afterwards")
+        raise FaultError(text, at, f"a fault can't ask for {field}: only a finished capture has it")
     if asks_response(found.condition) and is_of_request(rule.action):
         words = f"{rule.action} comes before the response, for which the filter asks"
         raise FaultError(text, lead, words, _with_response(rule.action))

@@ -47,19 +47,21 @@ def message_text(held: HeldMessage, frame: bytes, *, show_secrets: bool = False)
 def editable_text(held: HeldMessage, frame: bytes, *, show_secrets: bool = False) -> str:
     """Return the same, to be edited. Raises `EditError`."""
     if held.size > MOST_EDITED:
-        raise EditError(f"{byte_size(held.size)} are too much to be edited: {byte_size(MOST_EDITED)} at most")
+        raise EditError(f"{byte_size(held.size)} are too large to edit: {byte_size(MOST_EDITED)} at most")
     message = _message(held, frame, show_secrets=show_secrets)
     if message.masked or message.masked_size:
-        raise EditError("it may hold a secret, and can't be edited: it can be sent on as it is, or dropped")
+        raise EditError("it may hold a secret and can't be edited: send it on unchanged, or drop it")
     if message.rest or {each.code for each in message.findings} & _UNREAD:
-        raise EditError("it can't be read to its end, and not be edited: it can be sent on as it is, or dropped")
+        raise EditError("it can't be read to its end, so it can't be edited: send it on unchanged, or drop it")
     text = message_text(held, frame, show_secrets=show_secrets)
     try:
         is_same = _encoded(held, _parsed(text)) == frame
     except EditError:
         is_same = False
     if not is_same:
-        raise EditError("it can't be written again byte for byte, and not be edited: it can be sent on, or dropped")
+        raise EditError(
+            "it can't be encoded to the same bytes again, so it can't be edited: send it on unchanged, or drop it"
+        )
     return text
 
 
@@ -73,13 +75,13 @@ def edited_frame(held: HeldMessage, frame: bytes, text: str) -> tuple[bytes, str
     layout = _layout(held, made)
     before, after = read(frame, _layout(held, frame)), read(made, layout)
     if after.rest or not after.header or {each.code for each in after.findings} & _UNREAD:
-        raise EditError("what was written can't be read again")
+        raise EditError("the edited message can't be read back")
     side = "request" if held.from_client else "response"
     for name in ("correlation_id", "request_api_key", "request_api_version"):
         if before.header.get(name) != after.header.get(name):
-            raise EditError(f"{side}.header.{name} can't be another: the other side would not know what it is about")
+            raise EditError(f"{side}.header.{name} can't be changed: the other side could not match the message")
     if held.from_client and held.api_key == ApiKey.PRODUCE and (before.body["acks"] == 0) != (after.body["acks"] == 0):
-        raise EditError("request.body.acks: with 0 there is no response; whether there is one can't change")
+        raise EditError("request.body.acks: with 0 there is no response, and an edit can't change whether there is one")
     first = _line(held, frame, show_secrets=True)
     paths = list(_differing(first, _line(held, made, show_secrets=True), ""))
     more = f" and {len(paths) - MOST_PATHS} more" if len(paths) > MOST_PATHS else ""
@@ -113,7 +115,7 @@ def _parsed(text: str) -> Mapping[str, Any]:
     except json.JSONDecodeError as error:
         raise EditError(f"line {error.lineno}, column {error.colno}: no JSON: {error.msg}") from None
     except (ValueError, RecursionError):
-        raise EditError("no JSON: nested too deep, or a number too long") from None
+        raise EditError("not JSON: nested too deeply, or a number is too long") from None
     if not isinstance(line, Mapping):
         raise EditError("no JSON object")
     return line

@@ -53,10 +53,10 @@ def read_intercept(text: str) -> InterceptRule:
         except FilterError as error:
             raise FaultError(text, start + error.column, error.message, error.near) from None
         if (field := never_known(condition)) is not None:
-            words = f"what passes can't be asked for {field}: only a capture knows it, afterwards"
+            words = f"what passes can't be asked for {field}: only a finished capture has it"
             raise FaultError(text, max(0, text.find(field)), words)
         if asks_response(condition):
             if side == "requests":
-                raise FaultError(text, start, "a request comes before the response, for which the filter asks")
+                raise FaultError(text, start, "a request comes before its response, which the filter needs")
             requests = False
     return InterceptRule(text.strip(), filter_text, requests, responses)

@@ -83,7 +83,7 @@ class _AvroReader:
         if isinstance(schema, list):
             branch = self._long()
             if not 0 <= branch < len(schema):
-                raise UnreadableError(f"branch {branch} of a union of {len(schema)} types")
+                raise UnreadableError(f"branch {branch} of a union with {len(schema)} types")
             return self.value(schema[branch], depth + 1)
         kind = schema["type"] if isinstance(schema, dict) else schema
         read = _READERS.get(kind) if isinstance(kind, str) else None
@@ -104,7 +104,7 @@ class _AvroReader:
         while True:
             if self.at >= len(self._data) or shift >= _LONGEST:
                 raise UnreadableError(
-                    "the data end inside a number" if shift < _LONGEST else "a number of over 64 bits"
+                    "the data ends inside a number" if shift < _LONGEST else "a number of more than 64 bits"
                 )
             byte = self._data[self.at]
             self.at += 1
@@ -148,7 +148,7 @@ class _AvroReader:
     def _enum(self, schema: Schema, _depth: int) -> str:
         symbols, at = schema["symbols"], self._long()
         if not 0 <= at < len(symbols):
-            raise UnreadableError(f"symbol {at} of an enum of {len(symbols)}")
+            raise UnreadableError(f"symbol {at} of an enum with {len(symbols)}")
         return self._budget.take_name(str(symbols[at]))
 
     def _record(self, schema: Schema, depth: int) -> dict[str, object]:

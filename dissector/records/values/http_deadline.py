@@ -30,7 +30,7 @@ def host_and_login(parts: SplitResult) -> tuple[str, str]:
     """Return the host and port of an address, and the value of `Authorization` for the user and password in it; empty
     without them. Raises `ValueError` for an address that is none of HTTP."""
     if parts.scheme not in _SCHEMES or not parts.hostname:
-        raise ValueError("not an address of http or https")
+        raise ValueError("not an HTTP or HTTPS URL")
     host = parts.hostname if ":" not in parts.hostname else f"[{parts.hostname}]"
     named = host if parts.port is None else f"{host}:{parts.port}"
     if parts.username is None:

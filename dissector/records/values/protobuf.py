@@ -40,7 +40,7 @@ def message_indexes(data: bytes) -> tuple[tuple[int, ...], int]:
             index, at = _zigzag(data, at)
             found.append(index)
     except (IndexError, WireError):
-        raise UnreadableError("the data end inside the indexes of a Protobuf message") from None
+        raise UnreadableError("the data ends inside the indexes of a Protobuf message") from None
     return tuple(found), at
 
 

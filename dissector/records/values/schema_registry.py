@@ -48,7 +48,7 @@ class SchemaRegistry:
         try:
             self.host, self._authorization = host_and_login(parts)
         except ValueError:
-            raise ValueError("not an address of a schema registry: http://host:port") from None
+            raise ValueError("not the URL of a schema registry: http://host:port") from None
         self._base = urlunsplit((parts.scheme, self.host, parts.path.rstrip("/"), "", ""))
         self._bounds = bounds
         self._failures = 0
@@ -56,7 +56,7 @@ class SchemaRegistry:
     def text(self, key: SchemaKey) -> SchemaText | None:
         """Return a schema as it is written; None for one that is not there. Raises `UnreadableError`."""
         if self._failures >= _FAILURES:
-            raise UnreadableError(f"{self.host} did not answer {_FAILURES} times: not asked again")
+            raise UnreadableError(f"{self.host} did not answer {_FAILURES} times: no further requests are sent")
         with Deadline(self._bounds.registry_seconds, keeps_host=bool(self._authorization)) as self._deadline:
             try:
                 found = self._text(key)
@@ -94,7 +94,7 @@ class SchemaRegistry:
                 continue
             seen.add(name)
             if len(seen) > _REFERENCES:
-                raise UnreadableError(f"a schema that refers to more than {_REFERENCES} others")
+                raise UnreadableError(f"the schema refers to more than {_REFERENCES} others")
             answer = self._get(f"/subjects/{quote(subject, safe='')}/versions/{quote(str(version), safe='')}")
             if answer is None:
                 raise UnreadableError(f"the schema refers to {subject} version {version}, which is not there"[:200])

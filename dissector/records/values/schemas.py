@@ -132,7 +132,7 @@ def _of_descriptors(content: bytes) -> ProtobufSchema:
         if not files or not all(file.name for file in files):
             files = [FileDescriptorProto.FromString(content)]
     except DecodeError:
-        raise UnreadableError("no set of Protobuf descriptors") from None
+        raise UnreadableError("not a set of Protobuf descriptors") from None
     return ProtobufSchema(files)
 
 
@@ -140,7 +140,7 @@ def _utf8(content: bytes) -> str:
     try:
         return content.decode()
     except UnicodeDecodeError:
-        raise UnreadableError("a schema that is not UTF-8") from None
+        raise UnreadableError("the schema is not UTF-8") from None
 
 
 class SchemaLocationError(ValueError):

@@ -48,7 +48,7 @@ def test_records_beyond_a_bound_are_not_read(monkeypatch: pytest.MonkeyPatch) ->
 
 def sent_before(error: int | None, *, drop_partitions: int = 0) -> Callable[[Lines], Lines]:
     """Have the first Produce request sent before, when the broker refused all of it, or all partitions but some;
-    without an error, when no response came."""
+    without an error, when there was no response."""
 
     def change(lines: Lines) -> Lines:
         at = next(n for n, line in enumerate(lines) if line.get("api") == "Produce")

@@ -226,7 +226,7 @@ def test_a_ring_is_followed_from_its_first_file_to_its_last(tmp_path: Path) -> N
 
 
 def test_a_missing_interface_is_reported_with_the_existing_ones() -> None:
-    with pytest.raises(CaptureError, match=r"^no interface 'nowhere0'; there are lo, .*any$"):
+    with pytest.raises(CaptureError, match=r"^unknown interface 'nowhere0'; known are lo, .*any$"):
         Recording(wanted(9092, interface="nowhere0"))
 
 

@@ -12,8 +12,8 @@ from dissector.proxy_server.intercept.editing import MOST_EDITED, MOST_PATHS
 from tests.proxy_server.faults.wires import REQUESTS
 from tests.proxy_server.intercept.messages import Message, held, request, response
 
-NOT_WHOLE = "it can't be read to its end, and not be edited: it can be sent on as it is, or dropped"
-MAY_BE_SECRET = "it may hold a secret, and can't be edited: it can be sent on as it is, or dropped"
+NOT_WHOLE = "it can't be read to its end, so it can't be edited: send it on unchanged, or drop it"
+MAY_BE_SECRET = "it may hold a secret and can't be edited: send it on unchanged, or drop it"
 LOGIN: Values = {"auth_bytes": b"\0alice\0quarry-secret"}
 
 
@@ -74,14 +74,14 @@ def test_a_message_that_would_be_written_otherwise_is_not_edited() -> None:
     longer = frame[: at - 1] + bytes([frame[at - 1] | 0x80, 0]) + frame[at:]
     longer = (len(longer) - 4).to_bytes(4, "big") + longer[4:]
     assert edit((message, frame), lambda line: None)[1] == ""
-    with pytest.raises(EditError, match="it can't be written again byte for byte, and not be edited"):
+    with pytest.raises(EditError, match="it can't be encoded to the same bytes again, so it can't be edited"):
         editable_text(held(message.api_key, 4, longer), longer)
 
 
 def test_a_message_has_a_size_up_to_which_it_is_edited() -> None:
     message, frame = request("Heartbeat")
     assert editable_text(message._replace(size=MOST_EDITED), frame)
-    with pytest.raises(EditError, match=r"are too much to be edited: 4\.2 MB at most"):
+    with pytest.raises(EditError, match=r"are too large to edit: 4\.2 MB at most"):
         editable_text(message._replace(size=MOST_EDITED + 1), frame)
 
 
@@ -119,9 +119,9 @@ def test_a_text_that_is_no_line_is_one_plain_line(text: str) -> None:
         (lambda line: line["request"]["body"].update(group_id=7), "request.body.group_id: 7 "),
         (lambda line: line["request"]["body"].update(generation_id=1 << 31), "request.body.generation_id: "),
         (lambda line: line["request"]["body"].update(grop_id="x"), "request.body.grop_id: "),
-        (lambda line: line["request"].update(rest="00"), "what was written can't be read again"),
+        (lambda line: line["request"].update(rest="00"), "the edited message can't be read back"),
         (lambda line: line["request"]["header"].update(correlation_id=8),
-         "request.header.correlation_id can't be another: the other side would not know what it is about"),
+         "request.header.correlation_id can't be changed: the other side could not match the message"),
         (lambda line: line["request"]["header"].update(request_api_key=13), "request.header.request_api_key: "),
         (lambda line: line["request"]["header"].update(request_api_version=2), "request.header.request_api_version: "),
     ],
@@ -142,7 +142,7 @@ def test_the_api_and_the_version_above_the_message_are_its_own() -> None:
 
 
 def test_whether_there_is_a_response_stays() -> None:
-    words = "request.body.acks: with 0 there is no response; whether there is one can't change"
+    words = "request.body.acks: with 0 there is no response, and an edit can't change whether there is one"
     assert refused(request("Produce"), lambda line: line["request"]["body"].update(acks=0)) == words
     assert edit(request("Produce"), lambda line: line["request"]["body"].update(acks=1))[1] == "request.body.acks"
     body = REQUESTS["Produce"][1] | {"acks": 0}
@@ -154,7 +154,7 @@ def test_a_response_keeps_its_correlation_id() -> None:
     made, paths = edit(message, lambda line: line["response"]["body"].update(error_code=27))
     assert (made[-2:], paths) == ((27).to_bytes(2, "big"), "response.body.error_code")
     words = refused(message, lambda line: line["response"]["header"].update(correlation_id=8))
-    assert words.startswith("response.header.correlation_id can't be another")
+    assert words.startswith("response.header.correlation_id can't be changed")
 
 
 def test_one_side_is_edited_and_the_other_is_not_looked_at() -> None:

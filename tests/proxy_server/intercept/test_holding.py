@@ -82,7 +82,7 @@ def test_a_request_waits_and_is_sent_on(tmp_path: Path) -> None:
         assert client.ids == [number]
         client.ask("Produce")
         person.waiting(0)
-        with pytest.raises(RefusedError, match="it waits no longer"):
+        with pytest.raises(RefusedError, match="it is no longer held"):
             person.controls.send_on(held.number)
         assert "by intercept: held for " in notes(client)[number]
         assert set(client.findings()[number]) == {"injected"}
@@ -298,9 +298,9 @@ def test_rules_are_added_armed_and_disarmed(tmp_path: Path) -> None:
         until(lambda: [each.rule for each in person.recording.fired], lambda rules: rules == [1, 1, 2])
         fired = person.recording.fired[-1]
         assert (fired.correlation_id, fired.client) == (5, "{}:{}".format(*client.connection.getsockname()))
-        with pytest.raises(RefusedError, match="two rules are called gone"):
+        with pytest.raises(RefusedError, match="two rules have the name gone"):
             controls.add_fault("drop", "gone")
-        with pytest.raises(RefusedError, match="there is no rule 3"):
+        with pytest.raises(RefusedError, match="no rule has the name 3"):
             controls.arm(3, armed=True)
 
 

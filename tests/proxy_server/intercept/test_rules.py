@@ -38,7 +38,7 @@ def test_a_text_says_what_is_held(text: str, filter_text: str, sides: str) -> No
         ("requests api === Fetch", "column 16: "),
         ("  responses   api === Fetch", "column 21: "),
         ("requestsapi == Fetch", "column 1: "),
-        ("requests error", "column 10: a request comes before the response, for which the filter asks"),
+        ("requests error", "column 10: a request comes before its response, which the filter needs"),
         ("api == Fetch && latency > 5ms", "column 17: what passes can't be asked for latency"),
         ("requests finding == injected", "column 10: what passes can't be asked for finding"),
         ("(", "column "),

@@ -65,7 +65,7 @@ def read_release(label: str, jars: Iterable[Path]) -> Release:
             if size > MOST_FIELDS:
                 raise SchemaError(f"{label}: more than {MOST_FIELDS:,} fields in all versions of its messages")
     if not messages:
-        raise SchemaError(f"{label}: no message schema in its jars")
+        raise SchemaError(f"{label}: its jars contain no message schema")
     return Release(label, messages)
 
 
@@ -106,7 +106,7 @@ def _opened(jar: Path) -> zipfile.ZipFile:
             tail = file.read(_END_SIZE + _LONGEST_COMMENT)
         at = tail.rfind(_END)
         if at >= 0 and int.from_bytes(tail[at + 12 : at + 16], "little") > LARGEST_DIRECTORY:
-            raise SchemaError(f"{jar.name}: its list of files is larger than {LARGEST_DIRECTORY:,} bytes")
+            raise SchemaError(f"{jar.name}: its file list is larger than {LARGEST_DIRECTORY:,} bytes")
         return zipfile.ZipFile(jar)
     except _DAMAGE as error:
         raise SchemaError(f"{jar.name}: cannot be read as a jar: {error}") from error
@@ -116,7 +116,7 @@ def _text(archive: zipfile.ZipFile, name: str) -> str:
     jar = Path(archive.filename or "").name
     try:
         if archive.getinfo(name).compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
-            raise ValueError("compressed with a method that jars don't use")
+            raise ValueError("compressed with a method that jars do not use")
         with archive.open(name) as file:
             data = file.read(LARGEST_SCHEMA + 1)
         if len(data) > LARGEST_SCHEMA:

@@ -81,9 +81,9 @@ def import_user_release(jars: Sequence[Path], name: str | None) -> ImportedNames
     """Import the jars of one release under `name` (by default its version). Raises `SchemaError`."""
     label = name or _label(jars)
     if not is_label(label):
-        raise SchemaError(f"{label}: a release's name has letters, digits, and . _ + - in it")
+        raise SchemaError(f"{label}: the name of a release consists of letters, digits, and . _ + -")
     if label in message("ApiVersionsRequest").releases and label not in labels():
-        raise SchemaError(f"{label}: is one of the releases that are shipped; --name gives it another name")
+        raise SchemaError(f"{label}: is a release that is shipped with kdissect; use --name to choose another name")
     release = labelled(with_current_names(read_release(label, jars)))
     reasons = try_import(in_memory(release)).left_out
     pairs = [(each, _known(each)) for each in release.messages.values()]
@@ -113,7 +113,7 @@ def _label(jars: Sequence[Path]) -> str:
     if len(found) == 1:
         return found.pop()
     reason = f"they are of {' and '.join(sorted(found))}" if found else "no jar names its release"
-    raise SchemaError(f"{jars[0].name}: {reason}: --name gives the release a name")
+    raise SchemaError(f"{jars[0].name}: {reason}: use --name to name the release")
 
 
 def _new_versions(theirs: MessageSchema, ours: MessageSchema | None) -> list[int]:
