@@ -12,7 +12,6 @@ import numpy as np
 
 from dissector.bulk.tested_fields import RecordsTest, Test
 from dissector.core.arrays import Bool, Int64
-from dissector.exchange.field_paths import found
 from dissector.exchange.model import Exchange
 from dissector.findings.framework.read_fields import REQUEST, ReadField, read_field
 from dissector.protocol.codec.program import ColumnPlan, Part, Program
@@ -161,23 +160,11 @@ def _columns(program: Program, field: ReadField) -> Iterator[int]:
 
 def _values(body: object, field: ReadField) -> Iterator[int]:
     """The values of a field in a body, as columns have them: sizes in place of what is no number."""
-    for value in _anywhere(body, field.path[-1]) if field.is_anywhere else found(body, field.path[1:]):
+    for _, value in field.in_body(body):
         if isinstance(value, int):
             yield value
         elif value is None or isinstance(value, str | bytes):
             yield -1 if value is None else len(value)
-
-
-def _anywhere(value: object, name: str) -> Iterator[object]:
-    inner: Iterable[object] = ()
-    if isinstance(value, list):
-        inner = value
-    elif isinstance(value, dict):
-        if name in value:
-            yield from found(value[name], ())
-        inner = value.values()
-    for each in inner:
-        yield from _anywhere(each, name)
 
 
 def is_negative(values: Int64) -> Bool:

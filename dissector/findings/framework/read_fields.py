@@ -48,12 +48,15 @@ class ReadField(NamedTuple):
         message = exchange.request if self.side == REQUEST else exchange.response
         if message is None:
             return
-        part = self.path[0]
-        if part == _HEADER:
-            yield from _at(message.header, self.path[1:], f"{self.side}.{part}")
+        if self.path[0] == _HEADER:
+            yield from _at(message.header, self.path[1:], f"{self.side}.{_HEADER}")
         elif not message.rest:
-            find = _anywhere if self.is_anywhere else _at
-            yield from find(message.body, self.path[1:], f"{self.side}.{part}")
+            yield from self.in_body(message.body)
+
+    def in_body(self, body: object) -> Iterator[tuple[str, object]]:
+        """The values of a field of the body, each with its path."""
+        find = _anywhere if self.is_anywhere else _at
+        return find(body, self.path[1:], f"{self.side}.{_BODY}")
 
 
 def read_field(name: str) -> ReadField:
