@@ -11,8 +11,7 @@ from dissector.capture_session import Capture
 from dissector.core.text import endpoint_name
 from dissector.findings.framework import advertised_brokers
 from dissector.findings.framework.advertised_brokers import AdvertisedBrokers
-from dissector.findings.framework.fitting_requests import FittingRequests
-from dissector.findings.framework.message_faults import message_faults
+from dissector.findings.framework.fitting_requests import FittingRequests, message_faults
 from dissector.protocol.schema.api_keys import ApiKey
 from tests.conftest import BUNDLED, PCAPS
 from tests.traffic import Turn, capture_of, conversation

@@ -31,10 +31,9 @@ from dissector.findings.framework.examination_queue import examination_queue, in
 from dissector.findings.framework.examined_rows import ExaminedRows
 from dissector.findings.framework.examiner_group import ExaminerGroup
 from dissector.findings.framework.extractor import NO_API, Apis, Examiner, Extractor
-from dissector.findings.framework.fitting_requests import FittingRequests
+from dissector.findings.framework.fitting_requests import FittingRequests, message_faults
 from dissector.findings.framework.injected_rows import InjectedRows
 from dissector.findings.framework.message_examination import MessageExamination
-from dissector.findings.framework.message_faults import message_faults
 from dissector.findings.framework.open_findings import MAX_FINDINGS, UNLIMITED, FindingStore
 from dissector.index.exchange_table import NO_FRAME, RowsByConnection
 from dissector.index.frame_table import FrameTable

@@ -1,17 +1,35 @@
-"""Which requests surely fit their layout, of many at once: nearly all do, and a broker that closed the connection did
-so for another reason.
+"""Why the other side can't read a message: it does not fit its layout. Of many requests at once, which ones surely fit:
+nearly all do, and a broker that closed the connection did so for another reason.
 
 Invariant: a request that is found to fit has no `message_faults` when it is decoded (a property test).
 """
+
+from typing import Final
 
 import numpy as np
 
 from dissector.bulk.body_columns import BodyColumns
 from dissector.core.arrays import Bool, Int64
+from dissector.core.finding import Finding, Severity
 from dissector.core.store import Store
+from dissector.exchange.model import ExchangeMessage
 from dissector.index.indexer import Indexer
 from dissector.protocol.kernel.shredding import Arena
+from dissector.protocol.masked_reasons import MALFORMED, TRAILING
 from dissector.protocol.message import PREFIX
+from dissector.protocol.misplaced_tags import misplaced_tags
+
+MISPLACED_TAG: Final = "misplaced-tag"
+
+
+def message_faults(message: ExchangeMessage) -> list[Finding]:
+    """Return the findings of a message that was captured in full, with paths in the message: it does not fit its
+    layout, has bytes behind it, or tags outside their versions."""
+    found = [each for each in message.decoded.findings if each.code in (MALFORMED, TRAILING)]
+    for tag in misplaced_tags(message.layout, message.body):
+        path = f"body.{tag.path}" if tag.path else "body"
+        found.append(Finding(MISPLACED_TAG, Severity.ERROR, tag.words, path))
+    return found
 
 
 class FittingRequests:
