@@ -10,12 +10,14 @@ from typing import Final, NamedTuple
 
 from dissector.analysis.diff.compared_values import EntityName
 from dissector.exchange.model import ExchangeMessage
+from dissector.groups.group_messages import EPOCH_APIS
 from dissector.protocol.codec.structs import values_of
 from dissector.protocol.message import Values
 from dissector.protocol.schema.error_codes import ErrorCode
 from dissector.protocol.schema.errors import error_name, is_retriable
 from dissector.protocol.schema.field_enums import CoordinatorType, FetchSessionEpoch
 from dissector.protocol.schema.field_names import ERROR_CODES
+from dissector.protocol.schema.loader import api_name
 
 REPEATED_APIS: Final = frozenset(
     ("ApiVersions", "FindCoordinator", "Metadata", "Produce", "Fetch", "Heartbeat", "OffsetCommit",
@@ -39,9 +41,7 @@ NAMED_BY: Final = (
     ("transactional_id", "transaction"), ("v3_and_below_transactional_id", "transaction"), ("group_id", "group"),
 )  # fmt: skip
 """Fields that say what a request is for: offsets that a transaction commits are the transaction's."""
-GROUP_PROTOCOLS: Final = {
-    "ConsumerGroupHeartbeat": "consumer", "ShareGroupHeartbeat": "share", "StreamsGroupHeartbeat": "streams",
-}  # fmt: skip
+GROUP_PROTOCOLS: Final = {api_name(key): kind for key, kind in EPOCH_APIS.items()}
 """Group protocols of which a heartbeat is all, by API."""
 CLOSING_A_SESSION: Final = "closing a session"
 MEMBER_ID_SINCE: Final = 4
