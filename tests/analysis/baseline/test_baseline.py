@@ -196,7 +196,7 @@ def test_a_text_may_have_any_number_of_dots(quoted: str) -> None:
 @cases(
     ("text", "words"),
     [
-        ("acks", "no TOML"),
+        ("acks", "not TOML"),
         ("[setings]", r"\[setings\]: a baseline has the tables"),
         ("settings = 3", "settings is not a table"),
         ("[settings]\nacks = 1", "settings: 'acks' must be text"),
@@ -208,7 +208,7 @@ def test_a_text_may_have_any_number_of_dots(quoted: str) -> None:
         (f"[{'a.' * 30_000}a]", "nested too deeply"),
         (f"a = {{ {'a.' * 30_000}a = 1 }}", "nested too deeply"),
         (f"a = {'[' * 60_000}", "nested too deeply"),
-        (f"a = {'9' * 5000}", "no TOML"),
+        (f"a = {'9' * 5000}", "not TOML"),
         ("#" * 65_537, "more than 65,536 characters"),
     ],
 )
