@@ -19,6 +19,7 @@ from dissector.core.arrays import Bool, Int64
 from dissector.core.batches import NOWHERE
 from dissector.core.columns import Column, is_in, unique
 from dissector.core.grouping import cuts
+from dissector.core.process_memory import trim
 from dissector.core.store import RESIDENT, Store
 from dissector.index.exchange_table import NO_FRAME, RowKind
 from dissector.index.indexer import Indexer
@@ -101,6 +102,7 @@ class BodyColumns:
             for messages in self._messages(some, is_request=is_request, in_columns=in_columns, joins=joins):
                 yield messages._replace(at=messages.at + first) if first else messages
             first += len(some)
+            trim()
 
     def layouts(self, *, is_request: bool) -> Iterator[tuple[int, MessageLayout]]:
         """The API keys and layouts of all plain messages of the capture so far; their programs are made."""

@@ -10,6 +10,7 @@ from dissector.capture_session.many_messages import ManyMessages
 from dissector.capture_session.row_space import RowSpace
 from dissector.capture_session.stage_pipeline import StagePipeline
 from dissector.core.arrays import Bool, Int64
+from dissector.core.process_memory import trim
 from dissector.exchange.decoder import ExchangeDecoder
 from dissector.exchange.listing import Cells, Listing
 from dissector.exchange.row_field import Value
@@ -63,6 +64,7 @@ class ExchangeIndex:
 
     def numbers(self, rows: Int64) -> IndexColumns:
         """What the index has of rows, as numbers. The size of an entry is in the column of requests."""
+        trim()
         is_entry = self._rows.is_entry(rows)
         indexed = index_columns(self._indexer.table, self._indexer.frames, self._rows.index_rows(rows))
         indexed = indexed._replace(connection=indexed.connection + self._rows.files)

@@ -28,6 +28,7 @@ from dissector.core.batches import FrameBatch, PacketBatch
 from dissector.core.expansion import RUN
 from dissector.core.finding import Finding
 from dissector.core.limits import Limits
+from dissector.core.process_memory import trim
 from dissector.core.stage import StageChain
 from dissector.core.store import Store
 from dissector.detection.decode_as import DecodeAs
@@ -264,6 +265,7 @@ class StagePipeline:
         closed = self.transport.closed_connections
         self._index(self.streams.end(closed))
         self.indexer.end(closed)
+        trim()
 
     def _allow_expansion(self, read: int) -> None:
         """Let what is read become more the more it is: of files all that there is, of others what came."""

@@ -3,15 +3,23 @@
 glibc raises the size from which it maps memory to that of the largest block that was freed, and Arrow's allocator keeps
 pages for later. Commands with many short-lived columns then hold twice as much as they use.
 
+Mapping blocks costs up to half of a command's time again where pages are dear. So commands keep glibc's ways, and where
+columns come and go, pages of the heap that are free are given back once they are many: `trim`.
+
 Reading makes columns, and decoded rows have no cycles: garbage collection takes up to a fifth of the time, and frees
 next to nothing.
 """
 
 import ctypes
 import gc
+import os
 import sys
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
 from typing import Final
 
 _TRIM, _MAP, _ARENAS = -1, -3, -8
@@ -20,6 +28,26 @@ MAPPED: Final = 128 << 10
 """Bytes from which blocks are mapped, and go back once they are freed; glibc begins with that, too."""
 COLLECTION_THRESHOLD: Final = 500_000
 """Objects between two collections."""
+LARGE: Final = 90 << 20
+"""Bytes of resident memory, files left out, from which free pages of the heap are given back, ..."""
+GROWN: Final = 6 << 20
+"""... each time that it grew by so many."""
+_STATM: Final = Path("/proc/self/statm")
+_BETWEEN: Final = 0.05
+"""Seconds between two looks at it."""
+
+
+@dataclass(slots=True)
+class _Heap:
+    """What is known of the heap of a command that gives pages back."""
+
+    is_trimmed: bool = False
+    resident: int = 0
+    """Bytes after the last time."""
+    looked: float = 0
+
+
+_HEAP: Final = _Heap()
 
 
 def return_freed_memory() -> None:
@@ -35,14 +63,43 @@ def return_freed_memory() -> None:
         arrow.set_memory_pool(arrow.system_memory_pool())
 
 
+def trim() -> None:
+    """Give the free pages of the heap back if it grew, while a command runs that wants that. It may be called often."""
+    now = time.monotonic()
+    if not _HEAP.is_trimmed or now < _HEAP.looked + _BETWEEN:
+        return
+    _HEAP.looked = now
+    if _resident() > max(LARGE, _HEAP.resident + GROWN):
+        _malloc_trim()(0)
+        _HEAP.resident = _resident()
+
+
+def _resident() -> int:
+    """Return the resident bytes that are no file's; 0 where the system does not say."""
+    try:
+        _, resident, of_files, *_ = _STATM.read_bytes().split()
+    except (OSError, ValueError):
+        return 0
+    return (int(resident) - int(of_files)) * os.sysconf("SC_PAGE_SIZE")
+
+
+@cache
+def _malloc_trim() -> Callable[[int], object]:
+    """Return glibc's function; with another C library one that does nothing."""
+    return getattr(ctypes.CDLL(None), "malloc_trim", lambda _pad: 0)
+
+
 @contextmanager
 def infrequent_collection() -> Iterator[None]:
-    """Collect infrequently within the context. Not for the screen, nor in the library: these run for long."""
+    """Collect infrequently within the context, and give back free pages. Not for the screen, nor in the library: these
+    run for long."""
     threshold = gc.get_threshold()
     gc.set_threshold(COLLECTION_THRESHOLD)
+    _HEAP.is_trimmed, _HEAP.resident = True, 0
     try:
         yield
     finally:
+        _HEAP.is_trimmed = False
         # All objects become old ones. Else the threshold would have all that are new searched for cycles at once.
         gc.freeze()
         gc.unfreeze()

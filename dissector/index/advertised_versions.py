@@ -8,9 +8,8 @@ import numpy as np
 
 from dissector.core.arrays import Int64
 from dissector.index.conversation_state import ConversationState
-from dissector.index.shared_state import Learned, LearnedNames, VersionRanges
+from dissector.index.shared_state import NO_VERSIONS, Learned, LearnedNames, VersionRanges
 
-NO_VERSIONS: Final[VersionRanges] = {}
 NOT_KNOWN: Final = (-1, NO_VERSIONS)
 
 

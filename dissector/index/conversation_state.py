@@ -23,7 +23,7 @@ from dissector.core.columns import Column, ValueColumn
 from dissector.index.exchange_table import NO_FRAME, ExchangeTable
 from dissector.index.frame_table import NO_NUMBER, FrameTable, equal_numbers
 from dissector.index.secrecy import Opened, Secrecy
-from dissector.index.shared_state import LearnedNames, SharedState, VersionRanges
+from dissector.index.shared_state import NO_VERSIONS, LearnedNames, SharedState, VersionRanges
 from dissector.protocol.codec.structs import structs
 from dissector.protocol.embedded.context import DecodingContext
 from dissector.protocol.embedded.topics import CLUSTER_METADATA, CLUSTER_METADATA_ID, NO_TOPIC_ID
@@ -125,7 +125,7 @@ class ConversationState:
 
     def advertised_versions(self, connection: int) -> VersionRanges:
         """The versions in the ApiVersions response on a connection, by API key; empty where there is none."""
-        return self._versions.get(connection) or {}
+        return self._versions.get(connection) or NO_VERSIONS
 
     def take_advertised_versions(self) -> dict[int, VersionRanges]:
         """The same by connection, of those of which they were learned since the last call."""

@@ -10,10 +10,12 @@ difference.
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Final
 
 VersionRanges = Mapping[int, tuple[int, int]]
 """Lowest and highest version by API key."""
+NO_VERSIONS: Final[VersionRanges] = {}
+"""The same object for every connection that has none: who counts versions keeps each object once."""
 Learned = dict[Any, tuple[int, Any]]
 """Values by key, each with the number of the packet that has it."""
 

@@ -11,6 +11,7 @@ from dissector.capture_session import Capture
 from dissector.cli.formats import Format
 from dissector.cli.show import show
 from dissector.core.process_memory import COLLECTION_THRESHOLD, infrequent_collection
+from tests.cases import cases
 from tests.conftest import PCAPS
 
 PROGRAM = """
@@ -69,3 +70,23 @@ def test_what_a_command_leaves_is_not_searched_for_cycles_as_it_ends() -> None:
         gc.set_threshold(*usual)
     assert searched == []
     assert gc.get_freeze_count() == frozen
+
+
+HOLES = """
+from contextlib import nullcontext
+import dissector.core.process_memory as process_memory
+from dissector.core.process_memory import infrequent_collection, trim
+with {context}:
+    held = [(bytearray(60_000), bytearray(600)) for _ in range(4_000)]
+    held = [small for _, small in held]
+    trim()
+    print(process_memory._resident() >> 20)
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux shows what a process has in memory")
+@cases(("context", "is_given_back"), [("infrequent_collection()", True), ("nullcontext()", False)])
+def test_pages_between_blocks_that_stay_are_given_back_in_commands(context: str, is_given_back: bool) -> None:
+    program = HOLES.format(context=context)
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, check=True, text=True)
+    assert (int(done.stdout) < 120) == is_given_back
