@@ -101,6 +101,7 @@ class Redactor:
                 parts[node.source].leaves.append(node)
             if node.path and any(_is_rest(child) for child in node.children):
                 damaged.append(node)
+        run = PIECE if damaged else run  # what is ahead of the damage may be of a name as well
         for part in reversed(parts):
             for leaf in part.leaves:
                 self._replace(leaf, part)

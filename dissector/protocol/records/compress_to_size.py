@@ -37,9 +37,10 @@ _MAX_LZ4_LEVEL: Final = 12
 _ZSTD_LEVEL: Final = 3
 _MAX_ZSTD_LEVEL: Final = 19
 """Only where the other, which is many times as fast, does not fit."""
-_LETTERS: Final = bytes((*range(ord("a"), ord("z") + 1), *range(ord("A"), ord("Z") + 1)))
 _MAX_ATTEMPTS: Final = 64
 """Variants of the contents that lz4 compresses until one fits."""
+_NO_TEXT: Final = bytes(0x80 | number * 7 % 64 for number in range(64))
+"""Bytes that are no text, in any order: by chance letters may be those of a name."""
 
 
 def compress_to_size(codec: int, plain: bytes, original: bytes, free: Sequence[Span]) -> bytes | None:
@@ -103,12 +104,12 @@ def _lz4_filled(frame: bytes, room: int) -> bytes:
 
 
 def _variants(plain: bytes, free: Sequence[Span]) -> Iterator[bytes]:
-    """Yield the bytes unchanged, then with more and more of the free spans as letters, which compress worse."""
+    """Yield the bytes unchanged, then with more and more of the free spans as other bytes, which compress worse."""
     yield plain
     changed = bytearray(plain)
     positions = (at for start, end in free for at in range(end - 1, start - 1, -1))
     for number, at in zip(range(_MAX_ATTEMPTS), positions, strict=False):
-        changed[at] = _LETTERS[number * 7 % len(_LETTERS)]
+        changed[at] = _NO_TEXT[number]
         yield bytes(changed)
 
 

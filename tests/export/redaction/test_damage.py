@@ -119,6 +119,15 @@ def test_six_letters_in_a_length_leave_the_header() -> None:
     assert b"WxYz" not in made.data
 
 
+def test_four_letters_ahead_of_damage_within_a_frame_leave_the_header() -> None:
+    batch = batch_bytes({"records": [{"value": b"x"}]})
+    for count, stays in ((b"WxYz", False), (b"Wx\1z", True)):
+        data = produce(batch[:57] + count + b"\xde\1" + batch[63:])
+        assert any(node.name == "(rest)" for node in message(data, PRODUCE).tree.walk())
+        made = message(Redactor().message(message(data, PRODUCE)), PRODUCE)
+        assert (count in made.data) == stays
+
+
 def test_a_name_alone_in_a_frame_whose_layout_is_a_guess_goes() -> None:
     expiry = int.from_bytes(b"\0\1\0\x0f" + NAME[:4], "big")
     data = dissector.encode_response("RenewDelegationToken", 1, {"expiry_timestamp_ms": expiry})
