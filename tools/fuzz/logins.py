@@ -125,13 +125,29 @@ def other_mechanism(chance: random.Random) -> Login:
     return Login(_tokens(chance.choice(("AWS_MSK_IAM", "LDAP", "GSSAPI")), [(token, b"")], chance), (word,))
 
 
+URLS: Final = (
+    "https://bob:{}@example.com/x?y=z", "https://example.com/?token={}", "jdbc:mysql://h/d?user=u&password={}",
+    "https://h/o?client_id=a&client_secret={}&scope=b", "amqp://a:{}@h", "http://h/#access_token={}",
+)  # fmt: skip
+REFUSALS: Final = (
+    "Invalid value {value} for configuration {name}: bad", "Invalid value '{value}' for configuration \"{name}\"",
+    "{name}={value}", "{name}: \"{value}\"", "{name} -> [{value}]", "Could not parse {value} ({name})",
+    'Invalid value {{"{name}": "{value}"}} for configuration log.dirs', "Unknown: <{name}>{value}</{name}>",
+    "Invalid value {value} for configuration {name}: Invalid value x for configuration log.dirs: bad",
+)  # fmt: skip
+
+
 def configs(chance: random.Random) -> Login:
     word = secret(chance)
     name = chance.choice(("ssl.key.password", "license.token", "x.api.key", "listener.name.a.plain.sasl.jaas.config"))
-    config = {"name": name, "value": word.decode()}
+    name = chance.choice((name, name, name.upper(), name.title(), name.replace(".", "_"), name.replace(".", "-")))
+    value = word.decode()
+    config = {"name": name, "value": value}
+    if chance.random() < 0.2:
+        config = {"name": "metric.reporter.url", "value": chance.choice(URLS).format(value)}
     broker = {"resource_type": 4, "resource_name": "1"}
     resources = {"resources": [broker | {"configs": [config, {"name": "log.dirs", "value": "/x"}]}]}
-    words = f"Invalid value {word.decode()} for configuration {name}: bad"
+    words = chance.choice(REFUSALS).format(value=value, name=name)
     refused = {"responses": [{"error_code": 40, "error_message": words}]}
     described = {"results": [broker | {"configs": [config | {"synonyms": [config | {"source": 4}]}]}]}
     topic = {"name": "t", "configs": [config]}

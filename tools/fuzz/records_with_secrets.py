@@ -18,8 +18,10 @@ TOPIC_ID: Final = "5qmCrfuuTBeQg_yx_5kkAA"
 NAMES: Final = (
     "connection.password", "sasl.jaas.config", "aws.secret.access.key", "database.password", "apiKey", "x-api-key",
     "client_secret", "accessToken", "refresh_token", "ssl.key.password", "privateKey", "db_pwd", "basic.auth.user.info",
+    "CONNECTION_PASSWORD", "Sasl.Jaas.Config", "aws-secret-access-key", "dbPassword",
 )  # fmt: skip
-HEADERS: Final = ("authorization", "Authorization", "x-api-key", "cookie", "set-cookie", "proxy-authorization", "pwd")
+HEADERS: Final = ("authorization", "Authorization", "x-api-key", "cookie", "set-cookie", "proxy-authorization", "pwd",
+                  "AUTHORIZATION", "X-API-KEY", "Set-Cookie", "X_Api_Key", "xApiKey")  # fmt: skip
 _TOLD_LATE: Final = b"creation-timestamp"
 """What says that a key is a secret stands behind it: it may be cut off."""
 Record = dict[str, Any]
