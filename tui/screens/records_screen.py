@@ -30,7 +30,7 @@ class RecordsScreen(RecordsCoreScreen):
     """The record view with its keys."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("escape", "escape", "Back", tooltip="Stop what runs; then clear the filter; then go back",
+        Binding("escape", "escape", "Back", tooltip="Stop the current task; then clear the filter; then go back",
                 id="records.escape"),
         Binding("q", "dismiss", "Back", show=False, tooltip="Back to the exchanges", id="records.back"),
         Binding("question_mark", "app.help", "Help", key_display="?", tooltip="Show the keys", id="records.help"),
