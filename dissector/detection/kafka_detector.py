@@ -274,7 +274,7 @@ class KafkaDetector:
 
     def client(self, connection: int) -> int:
         """The side of a connection's client, `NO_CLIENT` where it is not known to speak Kafka."""
-        return int(self.client_side.values[connection]) if connection < len(self.client_side) else NO_CLIENT
+        return self.client_side.item(connection) if connection < len(self.client_side) else NO_CLIENT
 
     def is_client(self, direction: int) -> bool:
         """Whether a direction is a client's, as far as is known."""

@@ -14,12 +14,12 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from functools import lru_cache
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 
-from dissector.core.arrays import Int64
-from dissector.core.columns import Column, ValueColumn
+from dissector.core.arrays import Int32, Int64
+from dissector.core.columns import Column, ValueColumn, tuples
 from dissector.index.exchange_table import NO_FRAME, ExchangeTable
 from dissector.index.frame_table import NO_NUMBER, FrameTable, equal_numbers
 from dissector.index.secrecy import Opened, Secrecy
@@ -305,19 +305,22 @@ class ConversationState:
         table, frames = self._table, self._frames
         version, connection = table.version.values[rows].astype(np.int64), table.connection.values[rows]
         requests, responses = table.request.values[rows], table.response.values[rows]
-        numbers = equal_numbers(frames, requests, CORRELATION_ID.stop), equal_numbers(frames, responses, PREFIX + 4)
-        alone = np.where((numbers[0] == NO_NUMBER) | (numbers[1] == NO_NUMBER), np.arange(len(rows)), NO_NUMBER)
-        which, first = numbered_rows(version, *numbers, alone)
-        columns = (version[first].tolist(), requests[first].tolist(), responses[first].tolist())
-        learned = [self._versions_and_software(*each) for each in zip(*columns, strict=True)]
-        of_versions = [self._number_of_versions(versions) for versions, _ in learned]
-        of_software = [self._number_of_software(software) for _, software in learned]
-        for each, at in zip(connection.tolist(), which.tolist(), strict=True):
-            if of_versions[at]:
-                self._versions.set(each, of_versions[at])
+        asked = _of_each_kind(version, equal_numbers(frames, requests, CORRELATION_ID.stop))
+        answered = _of_each_kind(version, equal_numbers(frames, responses, PREFIX + 4))
+        software = [
+            self._number_of_software(self._software_of(*each))
+            for each in tuples(version[asked.first], requests[asked.first])
+        ]
+        versions = [
+            self._number_of_versions(self._versions_of(*each))
+            for each in tuples(version[answered.first], responses[answered.first])
+        ]
+        for each, of_request, of_response in tuples(connection, asked.which, answered.which):
+            if versions[of_response]:
+                self._versions.set(each, versions[of_response])
                 self._newly_advertised[each] = None
-            if of_software[at]:
-                self._software.set(each, of_software[at])
+            if software[of_request]:
+                self._software.set(each, software[of_request])
 
     def _number_of_versions(self, versions: VersionRanges) -> int:
         """The number of advertised versions, 0 of none."""
@@ -332,16 +335,15 @@ class ConversationState:
             self._software_numbers[software] = self._software.add(software)
         return self._software_numbers.get(software, 0)
 
-    def _versions_and_software(
-        self, version: int, request: int, response: int
-    ) -> tuple[VersionRanges, tuple[str, str]]:
-        """What an exchange of ApiVersions says of the broker, and of the client."""
+    def _versions_of(self, version: int, response: int) -> VersionRanges:
+        """What a response to ApiVersions says of the broker."""
         data, whole = self._frames.read(response)
-        versions = self._decoded_versions(version, data[PREFIX + 4 : whole])
+        return self._decoded_versions(version, data[PREFIX + 4 : whole])
+
+    def _software_of(self, version: int, request: int) -> tuple[str, str]:
+        """What a request of ApiVersions says of the client."""
         data, whole = self._frames.read(request)
-        return versions, self._decoded_software(
-            version, data[: CORRELATION_ID.start], data[CORRELATION_ID.stop : whole]
-        )
+        return self._decoded_software(version, data[: CORRELATION_ID.start], data[CORRELATION_ID.stop : whole])
 
     def _is_new(self, key: int, version: int, data: bytes) -> bool:
         body = hash((key, version, data[PREFIX + 4 :]))
@@ -364,6 +366,21 @@ class ConversationState:
         node = next((struct[each] for each in _NODE_IDS if isinstance(struct.get(each), int)), None)
         if isinstance(host, str) and isinstance(port, int) and isinstance(node, int) and node >= 0:
             self._nodes.learn(node, f"{host}:{port}", packet)
+
+
+class _Kinds(NamedTuple):
+    """Messages by their version and what they say."""
+
+    which: Int32
+    """The number of the kind of each, `(n,)`."""
+    first: Int32
+    """The first message of each number."""
+
+
+def _of_each_kind(version: Int64, numbers: Int64) -> _Kinds:
+    """The kinds of messages; one without a number is alone."""
+    alone = np.where(numbers == NO_NUMBER, np.arange(len(numbers)), NO_NUMBER)
+    return _Kinds(*numbered_rows(version, numbers, alone))
 
 
 def _mechanism(handshake: Decoded) -> str:

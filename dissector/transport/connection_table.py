@@ -65,17 +65,17 @@ class ConnectionTable:
         key = self._key.values[connection].tobytes()
         ports = int.from_bytes(key[32:40], byteorder)
         low, high = (_text(key[:16]), ports >> 16), (_text(key[16:32]), ports & 0xFFFF)
-        return (high, low) if self._higher.values[connection] else (low, high)
+        return (high, low) if self._higher.item(connection) else (low, high)
 
     def ports(self, connection: int) -> tuple[int, int]:
         """The port of side 0 and of side 1."""
         ports = int(np.frombuffer(self._key.values[connection].tobytes(), np.uint64)[4])
         low, high = ports >> 16, ports & 0xFFFF
-        return (high, low) if self._higher.values[connection] else (low, high)
+        return (high, low) if self._higher.item(connection) else (low, high)
 
     def syn_side(self, connection: int) -> int:
         """The side that opened the connection, -1 where the capture did not see it."""
-        return int(self._lifecycle.syn_side.values[connection])
+        return self._lifecycle.syn_side.item(connection)
 
     def syn_sides(self, connections: Int64) -> Int64:
         """The same for many, `(n,)`."""
@@ -83,7 +83,7 @@ class ConnectionTable:
 
     def first_packet(self, connection: int) -> int:
         """The number of its first packet."""
-        return int(self._packet.values[connection])
+        return self._packet.item(connection)
 
     def first_packets(self, connections: Int64) -> Int64:
         """The same for many, `(n,)`."""
@@ -91,7 +91,7 @@ class ConnectionTable:
 
     def first_time_ns(self, connection: int) -> int:
         """The time of its first packet."""
-        return int(self._time_ns.values[connection])
+        return self._time_ns.item(connection)
 
     def first_times_ns(self, connections: Int64) -> Int64:
         """The same for many, `(n,)`."""
@@ -104,7 +104,7 @@ class ConnectionTable:
 
     def closed(self, connection: int) -> tuple[int, int]:
         """The time of its first FIN or RST, `NEVER` where none was seen; and the side that sent it."""
-        return int(self._closed_ns.values[connection]), int(self._closed_by.values[connection])
+        return self._closed_ns.item(connection), self._closed_by.item(connection)
 
     def open(self) -> Int64:
         """Connections of which more may come, ascending."""

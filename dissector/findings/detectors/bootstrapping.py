@@ -44,23 +44,19 @@ class Bootstrapped(NamedTuple):
     """A connection on which Metadata was answered, and nothing but bootstrapping so far."""
 
     time_ns: int
+    answered_ns: int
     lived_ns: int
     """From this request until it was closed, below 0 where it was not yet."""
     by_client: bool
+    advertised: tuple[str, ...]
+    """Some of the addresses of brokers; none if the server's, by which the client reaches it, is among all."""
+    own: tuple[str, ...]
+    """Those of the client's own host."""
+    own_path: str
 
 
 class Worked(NamedTuple):
     """A connection on which something else was answered, or a request was not."""
-
-
-class Advertised(NamedTuple):
-    """The addresses of brokers that Metadata gave, and which of them are of the client's own host."""
-
-    addresses: tuple[str, ...]
-    """Some of them; none if the server's, by which the client reaches it, is among all."""
-    own: tuple[str, ...]
-    path: str
-    time_ns: int
 
 
 class BootstrapExtractor(Extractor):
@@ -98,8 +94,9 @@ class BootstrapExtractor(Extractor):
                 continue
             closed_ns, by_client = self.context.closed(connection)
             lived_ns = -1 if closed_ns == NEVER else max(0, closed_ns - request_ns)
-            self.observe(scope, row, (packet, start), Bootstrapped(request_ns, lived_ns, by_client))
-            self.observe(scope, row, (packet, start), _advertised(next(brokers), *scope, response_ns))
+            advertised = _advertised(next(brokers), *scope)
+            observed = Bootstrapped(request_ns, response_ns, lived_ns, by_client, *advertised)
+            self.observe(scope, row, (packet, start), observed)
 
     def _is_new(self, connection: int, is_metadata: bool) -> bool:
         """Whether this was not observed of a connection yet."""
@@ -109,14 +106,15 @@ class BootstrapExtractor(Extractor):
         return is_new
 
 
-def _advertised(brokers: Brokers, client: str, server: str, time_ns: int) -> Advertised:
+def _advertised(brokers: Brokers, client: str, server: str) -> tuple[tuple[str, ...], tuple[str, ...], str]:
+    """Return the addresses that Metadata gave, those of the client's own host, and the path of the first of these."""
     addresses = [each.address for each in brokers]
     own = [n for n, each in enumerate(brokers) if is_own_host(each.host)]
     if _is_same_host(client, server):
         own = []
     path = f"response.body.brokers[{own[0]}].host" if own else ""
     others = () if server in addresses else tuple(addresses[:MOST_ADDRESSES])
-    return Advertised(others, tuple(addresses[n] for n in own), path, time_ns)
+    return others, tuple(addresses[n] for n in own), path
 
 
 def _first(rows: ExaminedRows, which: Bool) -> Bool:
@@ -147,7 +145,7 @@ def _is_same_host(client: str, server: str) -> bool:
     return client == host or is_own_host(host)
 
 
-class AdvertisedLoopback(Aggregator[Bootstrapped | Worked | Advertised]):
+class AdvertisedLoopback(Aggregator[Bootstrapped | Worked]):
     """Finds brokers that advertise a loopback or wildcard address to a client on another host."""
 
     extractor: ClassVar = BootstrapExtractor
@@ -164,19 +162,19 @@ class AdvertisedLoopback(Aggregator[Bootstrapped | Worked | Advertised]):
         "change is needed if the client runs on that host and reaches the broker through a forwarded port.",
     )
 
-    def add(self, row: int, observed: Bootstrapped | Worked | Advertised) -> None:
+    def add(self, row: int, observed: Bootstrapped | Worked) -> None:
         """Report one finding for each client and server."""
-        if isinstance(observed, Advertised) and observed.own:
+        if isinstance(observed, Bootstrapped) and observed.own:
             client, server = self.scope
             own = ", ".join(observed.own[:MOST_ADDRESSES])
             words = (
                 f"{server} advertises {own} to {client}, which finds itself there, unless its port is forwarded to the "
                 "broker: correct advertised.listeners"
             )
-            self.report_repeated(ONE_PER_SCOPE, row, observed.time_ns, words, observed.path, "connections")
+            self.report_repeated(ONE_PER_SCOPE, row, observed.answered_ns, words, observed.own_path, "connections")
 
 
-class ReconnectStorm(Aggregator[Bootstrapped | Worked | Advertised]):
+class ReconnectStorm(Aggregator[Bootstrapped | Worked]):
     """Finds clients that open connections one after the other and only bootstrap on them."""
 
     extractor: ClassVar = BootstrapExtractor
@@ -199,22 +197,20 @@ class ReconnectStorm(Aggregator[Bootstrapped | Worked | Advertised]):
         self._by_client = self._by_broker = self._longest_ns = self._last_ns = 0
         self._advertised: tuple[str, ...] = ()
 
-    def add(self, row: int, observed: Bootstrapped | Worked | Advertised) -> None:
+    def add(self, row: int, observed: Bootstrapped | Worked) -> None:
         """Report one finding for each storm."""
         if isinstance(observed, Worked):
             self._burst.end()
             self._burst.finding = None
             self._by_client = self._by_broker = self._longest_ns = 0
             return
-        if isinstance(observed, Advertised):
-            self._advertised = observed.addresses  # it may come before the opening of a later connection, or after it
-        else:
-            self._by_client += observed.lived_ns >= 0 and observed.by_client
-            self._by_broker += observed.lived_ns >= 0 and not observed.by_client
-            self._longest_ns, self._last_ns = max(self._longest_ns, observed.lived_ns), observed.time_ns
-            if self._burst.is_on(observed.time_ns, MANY, SPAN_NS) and self._burst.is_new:
-                self._burst.finding = self.report(row, self._words(), "request")
-        if self._burst.finding is not None:
+        self._by_client += observed.lived_ns >= 0 and observed.by_client
+        self._by_broker += observed.lived_ns >= 0 and not observed.by_client
+        self._longest_ns, self._last_ns = max(self._longest_ns, observed.lived_ns), observed.time_ns
+        self._advertised = observed.advertised
+        if self._burst.is_on(observed.time_ns, MANY, SPAN_NS) and self._burst.is_new:
+            self._burst.finding = self.report(row, self._words(), "request")
+        elif self._burst.finding is not None:
             self._burst.finding.update(self._words())
 
     def _words(self) -> str:

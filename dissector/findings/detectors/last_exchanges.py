@@ -7,7 +7,7 @@ from typing import ClassVar, Final
 
 import numpy as np
 
-from dissector.core.arrays import Int64
+from dissector.core.arrays import Bool, Int64
 from dissector.core.batches import NEVER
 from dissector.core.columns import tuples
 from dissector.core.finding import Severity
@@ -59,6 +59,14 @@ class LastExchange(ConnectionDetector):
         """Report a row with which a connection ended, and which end closed it."""
 
 
+def _may_be_last(rows: ExaminedRows) -> Bool:
+    """Return the rows behind which none of their connection begins in a later packet."""
+    last = np.zeros(int(rows.connection.max(initial=0)) + 1, np.int64)
+    np.maximum.at(last, rows.connection, rows.packet)
+    found: Bool = rows.packet == last[rows.connection]
+    return found
+
+
 class LoginRefused(LastExchange):
     """Finds raw SASL tokens on which the broker closed the connection: before SaslAuthenticate it could not say why."""
 
@@ -75,7 +83,7 @@ class LoginRefused(LastExchange):
     )
 
     def _candidates(self, rows: ExaminedRows) -> Iterable[tuple[int, int]]:
-        tokens = rows.where((rows.kind == RowKind.SASL) & (rows.request != NO_FRAME))
+        tokens = rows.where((rows.kind == RowKind.SASL) & (rows.request != NO_FRAME) & _may_be_last(rows))
         return tuples(tokens.row, tokens.connection)
 
     def _report_last(self, row: int, *, by_client: bool) -> None:
@@ -100,7 +108,8 @@ class ControllerListener(LastExchange):
     )
 
     def _candidates(self, rows: ExaminedRows) -> Iterable[tuple[int, int]]:
-        opening = rows.where(rows.has_both & (rows.api_key == ApiKey.API_VERSIONS) & (rows.request_start == 0))
+        opens = rows.has_both & (rows.api_key == ApiKey.API_VERSIONS) & (rows.request_start == 0)
+        opening = rows.where(opens & _may_be_last(rows))
         exchanges = tuples(opening.row, opening.connection)
         return ((row, connection) for row, connection in exchanges if self._is_controller(connection))
 

@@ -18,7 +18,7 @@ from dissector.core.columns import is_in, tuples
 from dissector.core.finding import Severity
 from dissector.core.text import counted, duration
 from dissector.core.times import MILLISECOND
-from dissector.findings.detectors.slow_parts import BROKER, SlowPart, SlowParts
+from dissector.findings.detectors.slow_parts import BROKER, LongestPart, longest_parts, slow_part
 from dissector.findings.explanation import Explanation
 from dissector.findings.framework.context import FindingContext
 from dissector.findings.framework.decoded_exchange import DecodedExchange, RowPosition
@@ -112,12 +112,12 @@ class SlowResponses(Extractor):
         which, group = which[order], group[order]
         latency = np.maximum(rows.latency_ns[which], 1)
         late = np.flatnonzero(latency >= LEAST_NS)
-        times = _ExchangeTimes(which, latency, _bucket(latency), rows, SlowParts(self.context, rows, which[late]))
+        times = _ExchangeTimes(which, latency, _bucket(latency), rows, self.context)
         edges = [0, *(np.flatnonzero(np.diff(group)) + 1).tolist(), len(group)]
         late_edges = np.searchsorted(late, edges).tolist()
         firsts = which[edges[:-1]]
         keys = tuples(rows.connection[firsts], rows.api_key[firsts])
-        buckets = times.bucket.tolist()
+        buckets, late_exchanges = times.bucket.tolist(), times.chosen(late)
         found: list[tuple[int, Scope, RowPosition, SlowResponse]] = []
         for (low, high), (first, stop), key in zip(pairwise(edges), pairwise(late_edges), keys, strict=True):
             usual = self._usual.of(key)
@@ -125,7 +125,7 @@ class SlowResponses(Extractor):
                 found += (self._observed(key, usual, slow) for slow in usual.slow(times.part(low, high)))
                 continue
             if first < stop:
-                usual.early += times.chosen(late[first:stop])
+                usual.early += late_exchanges[first:stop]
             usual.count(buckets[low:high])
         for row, scope, position, slow in sorted(found):
             self.observe(scope, row, position, slow)
@@ -135,10 +135,11 @@ class SlowResponses(Extractor):
     ) -> tuple[int, Scope, RowPosition, SlowResponse]:
         connection, api_key = key
         usually = f"{api_name(api_key)} takes {duration(usual.median)} on this connection (median)"
-        words = f"took {duration(late.latency)}; {usually}{late.part.words}"
+        part = slow_part(self.context, late.longest)
+        words = f"took {duration(late.latency)}; {usually}{part.words}"
         slow = SlowResponse(
             self.context.first_packet(connection), api_key, late.request_ns, late.request_ns + late.latency,
-            late.part.cause == BROKER, words,
+            part.cause == BROKER, words,
         )  # fmt: skip
         return late.row, (self.context.server(connection),), late.position, slow
 
@@ -253,7 +254,7 @@ class _LateExchange(NamedTuple):
     latency: int
     bucket: int
     position: RowPosition
-    part: SlowPart
+    longest: LongestPart
 
 
 class _ExchangeTimes(NamedTuple):
@@ -264,7 +265,7 @@ class _ExchangeTimes(NamedTuple):
     latency: Int64
     bucket: Int64
     rows: ExaminedRows
-    slow_parts: SlowParts
+    context: FindingContext
 
     def part(self, low: int, high: int) -> "_ExchangeTimes":
         """Return those from `low` to before `high`."""
@@ -277,7 +278,7 @@ class _ExchangeTimes(NamedTuple):
         rows = self.rows.where(places)
         columns = (rows.row, rows.request_ns, self.latency[at], self.bucket[at])
         positions = zip(rows.request_packet.tolist(), rows.request_start.tolist(), strict=True)
-        parts = map(self.slow_parts.of, places.tolist())
+        parts = longest_parts(self.context, rows)
         values = zip(*(column.tolist() for column in columns), positions, parts, strict=True)
         return [_LateExchange(*each) for each in values]
 
