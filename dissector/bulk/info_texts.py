@@ -18,7 +18,6 @@ from dissector.bulk.field_keys import FieldKeys
 from dissector.bulk.unanswered_requests import REASONS, UnansweredRequests
 from dissector.core.arrays import Int64
 from dissector.core.finding import Finding
-from dissector.core.store import Store
 from dissector.exchange.decoder import ExchangeDecoder
 from dissector.exchange.finding_words import marked, with_words
 from dissector.exchange.info_column import (
@@ -67,12 +66,12 @@ class InfoTexts:
     """The info column of one capture."""
 
     def __init__(
-        self, indexer: Indexer, store: Store, decoder: ExchangeDecoder, is_ended: Callable[[int], bool]
+        self, indexer: Indexer, bodies: BodyColumns, decoder: ExchangeDecoder, is_ended: Callable[[int], bool]
     ) -> None:
+        """Of `bodies` those are read that are plain, or plain for words."""
         self._indexer = indexer
         self._decoder = decoder
         self._lone = UnansweredRequests(indexer, is_ended)
-        bodies = BodyColumns(indexer, store, show_secrets=decoder.shows_secrets, for_words=True)
         self._requests = FieldKeys(bodies, _in_request, _counted, is_request=True)
         self._responses = FieldKeys(bodies, _in_response, _counted, is_request=False)
         self._pairs: dict[int, PairWords | None] = {}

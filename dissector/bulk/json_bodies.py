@@ -21,7 +21,6 @@ from dissector.core.expansion import MOST_LISTED, RUN
 from dissector.core.grouping import cuts
 from dissector.core.identity_cache import IdentityCache
 from dissector.core.json_text import dumps
-from dissector.core.store import Store
 from dissector.exchange.decoder import ExchangeDecoder
 from dissector.index.indexer import Indexer
 from dissector.protocol.codec.json_program import JsonProgram, Mark, is_value
@@ -64,11 +63,11 @@ class JsonBodies:
     """Messages of one capture, with their records in a `form`."""
 
     def __init__(
-        self, indexer: Indexer, store: Store, decoder: ExchangeDecoder, form: RecordsForm = RecordsForm.DECODED
+        self, indexer: Indexer, columns: BodyColumns, decoder: ExchangeDecoder, form: RecordsForm = RecordsForm.DECODED
     ) -> None:
         self._indexer = indexer
         self._decoder = decoder
-        self.columns = BodyColumns(indexer, store, show_secrets=decoder.shows_secrets)
+        self._columns = columns
         self._messages = JsonMessages(form=form, shows_secrets=decoder.shows_secrets)
         self._arena = Arena()
         self._plain = DecompressedSections()
@@ -85,7 +84,7 @@ class JsonBodies:
     def make_programs(self) -> None:
         """Make the programs of all messages of the capture so far: processes that are forked later share them."""
         for is_request in (True, False):
-            for _, layout in self.columns.layouts(is_request=is_request):
+            for _, layout in self._columns.layouts(is_request=is_request):
                 _program(layout, is_request=is_request)
 
     def steps(self, rows: Int64) -> Iterator[Int64]:
@@ -161,7 +160,7 @@ class JsonBodies:
         table = self._indexer.table
         groups: list[_Group] = []
         for is_request in (True, False):
-            for messages in self.columns.messages(rows, is_request=is_request):
+            for messages in self._columns.messages(rows, is_request=is_request):
                 program = _program(messages.layout, is_request=is_request)
                 if program is not None:
                     groups.append(_Group(messages, program, 0 if is_request else len(rows)))

@@ -12,6 +12,7 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
+from dissector.bulk.body_columns import BodyColumns
 from dissector.bulk.cell_lines import CellColumn, cell_lines
 from dissector.bulk.error_findings import ErrorFindings
 from dissector.bulk.json_bodies import JsonBodies, TextPart, are_whole
@@ -76,7 +77,8 @@ class JsonLines:
         self._indexer = indexer
         self._decoder = decoder
         self._lone = UnansweredRequests(indexer, is_ended)
-        self._bodies = JsonBodies(indexer, store, decoder)
+        columns = BodyColumns(indexer, store, show_secrets=decoder.shows_secrets)
+        self._bodies = JsonBodies(indexer, columns, decoder)
         self._bodies.make_programs()
         self._listing = Listing(indexer, decoder)
         self._error_findings = ErrorFindings(indexer, decoder)

@@ -1,4 +1,4 @@
-"""Exchanges for tables, many at once: both messages as JSON, with bytes of records or their heads, and the records.
+"""Exchanges for tables, many at once: both messages as JSON, with bytes of records or their heads.
 
 Invariant: what is given of a row is what its `Exchange` has (a property test). A row that needs a careful look is left
 out: one with a finding of its own that is not about its error codes or the lack of a response, or with a message that
@@ -11,15 +11,13 @@ from typing import Final, NamedTuple
 import numpy as np
 
 from dissector.bulk.error_findings import ErrorFindings
+from dissector.bulk.held_messages import HeldMessages
 from dissector.bulk.json_bodies import JsonBodies, TextPart, are_whole
-from dissector.bulk.record_columns import CarriedColumns, RecordsOfRows
 from dissector.bulk.unanswered_requests import UnansweredRequests
-from dissector.core.arrays import Bool, Int64
+from dissector.core.arrays import Int64
 from dissector.core.finding import Finding
-from dissector.core.store import Store
 from dissector.exchange.decoder import ExchangeDecoder
 from dissector.index.indexer import Indexer
-from dissector.protocol.embedded.topics import CLUSTER_METADATA, CLUSTER_METADATA_ID
 from dissector.protocol.kernel.json_messages import RecordsForm
 
 _END: Final = np.frombuffer(b"}", np.uint8)
@@ -49,13 +47,13 @@ class PackedExchanges:
     """The exchanges of one capture; `kept` says whether messages have the bytes of their records."""
 
     def __init__(
-        self, indexer: Indexer, store: Store, decoder: ExchangeDecoder, is_ended: Callable[[int], bool], *, kept: bool
-    ) -> None:
-        self._indexer = indexer
+        self, indexer: Indexer, messages: HeldMessages, decoder: ExchangeDecoder, is_ended: Callable[[int], bool], *,
+        kept: bool,
+    ) -> None:  # fmt: skip
+        self._messages = messages
         self._lone = UnansweredRequests(indexer, is_ended)
-        self._bodies = JsonBodies(indexer, store, decoder, RecordsForm.PACKED if kept else RecordsForm.HEADS)
+        self._bodies = JsonBodies(indexer, messages, decoder, RecordsForm.PACKED if kept else RecordsForm.HEADS)
         self._error_findings = ErrorFindings(indexer, decoder)
-        self._records = RecordsOfRows(self._bodies.columns)
 
     def steps(self, rows: Int64) -> Iterator[Int64]:
         """Rows of the index in parts whose bodies are in memory at once."""
@@ -63,7 +61,8 @@ class PackedExchanges:
 
     def bodies(self, rows: Int64) -> Iterator[tuple[Int64, PackedBodies]]:
         """Yield rows of one step, ascending, and their messages: all together, unless the partitions of their fetch
-        sessions, which few bytes stand for, are too many."""
+        sessions, which few bytes stand for, are too many. The messages are held until the next step."""
+        self._messages.hold(rows)
         requests, responses = self._bodies.written(rows)
         lack_response = self._lone.lack_response(rows)
         is_whole = are_whole(requests, responses, lack_response)
@@ -92,13 +91,3 @@ class PackedExchanges:
             texts = Texts(request, request_sizes), Texts(response, response_sizes)
             yield rows[begin:stop], PackedBodies(of - begin, *texts, lone, errors)
             begin = stop
-
-    def may_read_records(self, rows: Int64) -> Bool:
-        """Which rows of the index may be read by `records`: `RecordsOfRows.may_read`."""
-        return self._records.may_read(rows)
-
-    def records(self, rows: Int64, read: Callable[[Int64], object] = lambda _: None) -> Iterator[CarriedColumns]:
-        """The records of rows of the index, ascending: valid until the next. `read` gets the places of rows that are
-        read so."""
-        names = {**self._indexer.conversation_state.topic_names, CLUSTER_METADATA_ID: CLUSTER_METADATA}
-        return self._records.of(rows, names, read)

@@ -18,16 +18,18 @@ from dissector.capture_session.stage_pipeline import StagePipeline
 from dissector.core.arrays import Bool, Int64
 from dissector.core.finding import Finding
 from dissector.exchange.decoder import ExchangeDecoder
+from dissector.protocol.embedded.topics import CLUSTER_METADATA, CLUSTER_METADATA_ID
 
 if TYPE_CHECKING:  # imported on use: a command needs few of them
     from dissector.bulk.body_fields import BodyFields, ElementNames, OfBodies, OfElements
     from dissector.bulk.body_partitions import BodyPartitions, Lists, OfPartitions
+    from dissector.bulk.held_messages import HeldMessages
     from dissector.bulk.info_texts import InfoTexts
     from dissector.bulk.json_lines import JsonLines, JsonText
     from dissector.bulk.message_answers import MessageAnswers
     from dissector.bulk.message_shapes import Traced
     from dissector.bulk.message_texts import MessageTexts, TextReader
-    from dissector.bulk.packed_exchanges import PackedBodies, PackedExchanges
+    from dissector.bulk.packed_exchanges import PackedBodies
     from dissector.bulk.record_columns import CarriedColumns, RecordsFields, RecordsOfRows
     from dissector.bulk.single_batches import SingleBatches, SingleBatchReader
     from dissector.bulk.tested_fields import Test, TestedFields, TestedMessages
@@ -47,39 +49,31 @@ class PackedRows(NamedTuple):
     bodies: "PackedBodies"
     marks: dict[int, list[Finding]]
     """The findings of the examination, by the places of the rows that have some."""
+    messages: "ManyMessages"
+    """What else is to be read of these rows, until the next ones come."""
 
 
 class ManyMessages:
     """What messages of rows have, by columns. Each way to read them keeps the programs that it made."""
 
     def __init__(
-        self, pipeline: StagePipeline, rows: RowSpace, decoder: ExchangeDecoder, findings: FindingsPass
-    ) -> None:
+        self, pipeline: StagePipeline, rows: RowSpace, decoder: ExchangeDecoder, findings: FindingsPass,
+        held: "HeldMessages | None" = None,
+    ) -> None:  # fmt: skip
+        """What is `held` is all that is asked for, if it is given."""
         self._pipeline = pipeline
         self._indexer = pipeline.indexer
         self._rows = rows
         self._decoder = decoder
         self._findings = findings
-        self._bodies = BodyColumns(pipeline.indexer, pipeline.store, show_secrets=decoder.shows_secrets)
+        self._held = held
+        self._bodies = held or BodyColumns(pipeline.indexer, pipeline.store, show_secrets=decoder.shows_secrets)
 
     @cached_property
     def _json(self) -> "JsonLines":
         from dissector.bulk.json_lines import JsonLines
 
         return JsonLines(self._indexer, self._pipeline.store, self._decoder, self._is_ended)
-
-    def _packed(self, *, kept: bool) -> "PackedExchanges":
-        from dissector.bulk.packed_exchanges import PackedExchanges
-
-        return PackedExchanges(self._indexer, self._pipeline.store, self._decoder, self._is_ended, kept=kept)
-
-    @cached_property
-    def _whole(self) -> "PackedExchanges":
-        return self._packed(kept=True)
-
-    @cached_property
-    def _without_records(self) -> "PackedExchanges":
-        return self._packed(kept=False)
 
     @cached_property
     def _texts(self) -> "TextReader":
@@ -91,7 +85,10 @@ class ManyMessages:
     def _info(self) -> "InfoTexts":
         from dissector.bulk.info_texts import InfoTexts
 
-        return InfoTexts(self._indexer, self._pipeline.store, self._decoder, self._is_ended)
+        bodies = self._held or BodyColumns(
+            self._indexer, self._pipeline.store, show_secrets=self._decoder.shows_secrets, for_words=True
+        )
+        return InfoTexts(self._indexer, bodies, self._decoder, self._is_ended)
 
     def _is_ended(self, connection: int) -> bool:
         """Whether a connection was closed."""
@@ -158,21 +155,27 @@ class ManyMessages:
     def packed_exchanges(self, rows: range | Int64, *, kept: bool = True) -> Iterator[PackedRows]:
         """Rows for tables, some at a time; entries of files, and rows that have to be decoded, are in none. `kept` says
         whether their messages have the bytes of records."""
+        from dissector.bulk.held_messages import HeldMessages
+        from dissector.bulk.packed_exchanges import PackedExchanges
+
         _, indexed = self._rows.split(rows)
-        packed = self._whole if kept else self._without_records
+        held = HeldMessages(self._indexer, self._pipeline.store, show_secrets=self._decoder.shows_secrets)
+        packed = PackedExchanges(self._indexer, held, self._decoder, self._is_ended, kept=kept)
+        messages = ManyMessages(self._pipeline, self._rows, self._decoder, self._findings, held)
         for some in packed.steps(np.asarray(indexed, np.int64)):
             for part, found in packed.bodies(some):
                 whole = part[found.at]
-                yield PackedRows(self._rows.capture_rows(whole), found, self._cross_message(whole))
+                yield PackedRows(self._rows.capture_rows(whole), found, self._cross_message(whole), messages)
 
     def may_read_records(self, rows: Int64) -> Bool:
         """Which rows that are exchanges with a request may be read by `records`; others have to be decoded."""
-        return self._whole.may_read_records(self._rows.index_rows(rows))
+        return self._records.may_read(self._rows.index_rows(rows))
 
     def records(self, rows: Int64, read: Callable[[Int64], object] = lambda _: None) -> "Iterator[CarriedColumns]":
         """The records of rows that are exchanges: valid until the next. A row may be refused. `read` gets the places of
         rows that are read so."""
-        return self._whole.records(self._rows.index_rows(rows), read)
+        names = {**self._indexer.conversation_state.topic_names, CLUSTER_METADATA_ID: CLUSTER_METADATA}
+        return self._records.of(self._rows.index_rows(rows), names, read)
 
     def produced_records(self, rows: Int64, read: Callable[[Int64], object]) -> "Iterator[RecordsFields]":
         """The `records` fields of the requests of rows that are Produce exchanges. `read` gets the places of rows that

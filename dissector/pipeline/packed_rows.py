@@ -61,12 +61,12 @@ class PackedRowBuilder:
         for whole in self._capture.messages.packed_exchanges(rows, kept=self._keeps_records):
             if not len(whole.rows):
                 continue
-            info = self._capture.messages.info(whole.rows, with_marks=False)
+            info = whole.messages.info(whole.rows, with_marks=False)
             is_known = np.array([text is not None for text in info], np.bool_)
             is_known &= whole.bodies.requests.sizes <= cell_json.MAX_BYTES
             is_known &= whole.bodies.responses.sizes <= cell_json.MAX_BYTES
             where = self._where(whole.rows)
-            carried, refused = self._carried(whole.rows, where)
+            carried, refused = self._carried(whole, where)
             is_known[refused] = False
             yield self._made(whole, where, info, carried, is_known)
 
@@ -83,7 +83,7 @@ class PackedRowBuilder:
         if findings:
             found.append(("findings", pa.table(_finding_columns(findings, where))))
         api_keys = self._capture.index.numbers(whole.rows).api_key
-        partitions = partition_rows(self._capture, whole.rows, exchanges)
+        partitions = partition_rows(self._capture, whole, exchanges)
         is_kept = is_known[partitions.row]
         if is_kept.any():
             columns = {name: each.take(partitions.row) for name, each in where.items()} | partitions.columns
@@ -132,7 +132,7 @@ class PackedRowBuilder:
             "request_size": pa.array(columns.request_size),
             "response_size": pa.array(columns.response_size, mask=columns.response_size < 0),
             "expected_response": pa.array(columns.expects_response),
-            **number_columns(partial(self._capture.messages.numbers, whole.rows)),
+            **number_columns(partial(whole.messages.numbers, whole.rows)),
             "errors": _errors(whole), "info": pa.array(info, pa.string()),
         }  # fmt: skip
 
@@ -152,13 +152,13 @@ class PackedRowBuilder:
             "request_bytes": nothing(count, pa.binary()), "response_bytes": nothing(count, pa.binary()),
         }  # fmt: skip
 
-    def _carried(self, rows: Int64, where: Columns) -> tuple[list[CarriedRows], Int64]:
+    def _carried(self, whole: PackedRows, where: Columns) -> tuple[list[CarriedRows], Int64]:
         """The batches and records of rows; and the places of rows that need a careful look."""
         found: list[CarriedRows] = []
         refused = [np.zeros(0, np.int64)]
         pieces: list[CarriedColumns] = []
         count = 0
-        for carried in self._capture.messages.records(rows):
+        for carried in whole.messages.records(whole.rows):
             refused.append(carried.refused)
             if carried.is_batch.any():
                 pieces.append(kept(carried))

@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from dissector.bulk.body_fields import NO_TEXT, OfBodies
 from dissector.bulk.body_partitions import OfPartitions
-from dissector.capture_session import Capture
+from dissector.capture_session import Capture, PackedRows
 from dissector.core.arrays import Bool, Int64
 from dissector.core.columns import ValueNumbers
 from dissector.pipeline.carried_columns import Columns
@@ -44,11 +44,11 @@ class PartitionRows(NamedTuple):
     """Of which exchanges these are all rows."""
 
 
-def partition_rows(capture: Capture, rows: Int64, exchanges: Columns) -> PartitionRows:
+def partition_rows(capture: Capture, whole: PackedRows, exchanges: Columns) -> PartitionRows:
     """Return the rows of some exchanges, given with their columns of the table `exchanges`."""
     texts = ValueNumbers[str]()
     lists = [{int(api): names for api in APIS if all(names := LISTS[api][side])} for side in (0, 1)]
-    read = capture.messages.partitions
+    read, rows = whole.messages.partitions, whole.rows
     sent = read(rows, lists[0], _SENT_FIELDS, _ALONE, texts, is_request=True)
     received = read(rows, lists[1], _RECEIVED_FIELDS, (), texts, is_request=False)
     is_plain = np.array([bool(text) and text.isascii() and text.isprintable() for text in texts.values], np.bool_)

@@ -23,8 +23,10 @@ from tests.conftest import PCAPS, some_bundled, some_of
 from tests.pipeline.without_spark import KEPT, tables
 
 DIGESTS: Final = WriteOptions(records=False)
-NO_OPERATION: Final = "01140000"
-"""A NoOpRecord of the metadata log, as hex."""
+RECORD: Final = {"offset": 0, "timestamp": 0, "key": None, "value": "01140000", "headers": []}
+"""With a NoOpRecord of the metadata log."""
+COMMIT: Final = RECORD | {"key": "00000001", "value": "000000000000"}
+"""The end of a transaction."""
 
 
 def none_of(*_: object) -> Iterator[Made]:
@@ -101,10 +103,9 @@ def test_records_that_columns_cannot_hold_are_made_one_by_one_and_no_others(monk
     assert whole / 2 < assert_same([path], 1, monkeypatch) < whole
 
 
-def fetch_of(number: int, topic: str) -> list[Turn]:
-    """A Fetch of a topic with a record."""
-    record = {"offset": 0, "timestamp": 0, "key": None, "value": NO_OPERATION, "headers": []}
-    records = records_bytes({"batches": [{"base_offset": 0, "magic": 2, "records": [record]}]})
+def fetch_of(number: int, topic: str, record: dict[str, object] = RECORD, **head: object) -> list[Turn]:
+    """A Fetch of a topic with a record, in a batch with this head."""
+    records = records_bytes({"batches": [{"base_offset": 0, "magic": 2, "records": [record]} | head]})
     asked = {"topics": [{"topic": topic, "partitions": [{"partition": 0}]}]}
     answer = {"responses": [{"topic": topic, "partitions": [{"partition_index": 0, "records": records}]}]}
     request = dissector.encode_request("Fetch", 12, asked, correlation_id=number, client_id="broker")
@@ -112,11 +113,27 @@ def fetch_of(number: int, topic: str) -> list[Turn]:
     return [Turn(number * 1_000_000, True, request), Turn(number * 1_000_000 + 1, False, response)]
 
 
-def test_records_of_internal_topics_come_by_columns(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def fetches(tmp_path: Path, turns: list[Turn]) -> Path:
+    path = tmp_path / "fetches.pcapng"
+    client = Conversation(End("10.0.0.1", 40_001), End("10.0.0.2", 9092), turns)
+    path.write_bytes(b"".join(pcapng(packets([client]), "")))
+    return path
+
+
+@pytest.mark.parametrize(("options", "decoded"), [(KEPT, 1), (DIGESTS, 0)])
+def test_records_of_internal_topics_come_by_columns(
+    options: WriteOptions, decoded: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     # That of others has such a name, and packed records.
     topics = ("orders", "__consumer_offsets", "__transaction_state", "__cluster_metadata", "__of_others")
     turns = [turn for number, topic in enumerate(topics, 1) for turn in fetch_of(number, topic)]
-    path = tmp_path / "fetches.pcapng"
-    fetches = Conversation(End("10.0.0.1", 40_001), End("10.0.0.2", 9092), turns)
-    path.write_bytes(b"".join(pcapng(packets([fetches]), "")))
-    assert assert_same([path], 1, monkeypatch) == len(topics) - 1
+    path = fetches(tmp_path, turns)
+    assert assert_same([path], 1, monkeypatch, options) == len(topics) - decoded
+
+
+def test_digests_of_control_records_come_by_columns(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    turns = fetch_of(1, "orders", COMMIT, attributes=0x30)
+    path = fetches(tmp_path, [*turns, *fetch_of(2, "orders")])
+    [control, _] = tables([path], options=DIGESTS)["batches"]
+    assert control["control"]
+    assert assert_same([path], 1, monkeypatch, DIGESTS) == 2

@@ -155,15 +155,15 @@ static int leave_hole(KernelJson *call, int64_t row, const JsonOut *out, const i
 
 /* Writes a `records` field, or leaves a place for it where it is for Python, if it is all that the message has, or the
  * budget of the message does not matter. Of packed fields Python writes those of internal topics, which stay decoded. Of
- * a message with heads alone Python writes all or nothing. */
+ * a message with heads alone, which all topics have alike, Python writes all or nothing. */
 static int write_records_field(KernelJson *call, int64_t row, JsonOut *out, const int32_t *op, const uint8_t *data,
                                int64_t size, const Scope *scope, int is_internal, JsonRecords *records) {
   KernelJsonReport *report = &call->reports[row];
   int64_t start = out->at;
   if (size) report->records_fields++;
-  int code = is_internal && size                   ? CAREFUL
+  int code = call->records_form == RECORDS_HEADS    ? write_heads(out, data, size, records)
+             : is_internal && size                  ? CAREFUL
              : call->records_form == RECORDS_PACKED ? write_packed_records(out, data, size, records)
-             : call->records_form == RECORDS_HEADS  ? write_heads(out, data, size, records)
                                                     : write_records(out, data, size, records);
   if (code != CAREFUL || call->sizes[row] > SMALL || call->records_form == RECORDS_HEADS) return code;
   if (call->records_form == RECORDS_PACKED && !is_internal) return code;

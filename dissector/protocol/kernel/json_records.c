@@ -146,7 +146,7 @@ static int write_head(JsonOut *out, const uint8_t *batch, int64_t size) {
   TRY(attributes & LOG_APPEND_TIME ? TEXT("\",\"timestamp_type\":\"LogAppendTime\"")
                                : TEXT("\",\"timestamp_type\":\"CreateTime\""));
   TRY(attributes & TRANSACTIONAL ? TEXT(",\"transactional\":true,") : TEXT(",\"transactional\":false,"));
-  TRY(TEXT("\"control\":false,"));
+  TRY(attributes & CONTROL ? TEXT("\"control\":true,") : TEXT("\"control\":false,"));
   NUMBER("last_offset_delta", be_int32(batch + LAST_OFFSET_DELTA_AT));
   NUMBER("base_timestamp", be_int64(batch + BASE_TIMESTAMP_AT));
   NUMBER("max_timestamp", be_int64(batch + MAX_TIMESTAMP_AT));
@@ -286,7 +286,8 @@ int write_packed_records(JsonOut *out, const uint8_t *data, int64_t size, JsonRe
   return TEXT("}");
 }
 
-/* The headers of a field's batches, for tables that keep no records. What is no batch is for Python. */
+/* The headers of a field's batches, control batches too, for tables that keep no records. What is no batch is for Python.
+ */
 int write_heads(JsonOut *out, const uint8_t *data, int64_t size, JsonRecords *found) {
   int64_t next = size;
   if (may_hold(found, data, size)) return CAREFUL;
@@ -297,8 +298,7 @@ int write_heads(JsonOut *out, const uint8_t *data, int64_t size, JsonRecords *fo
     if (entry_at(data, at, size, &next) != ENTRY_BATCH) return CAREFUL;
     const uint8_t *batch = data + at;
     int64_t attributes = be_int16(batch + ATTRIBUTES_AT);
-    if (attributes & CONTROL || !codecs[attributes & CODEC_MASK] || is_masked(batch + BATCH_HEADER, next - at - BATCH_HEADER))
-      return CAREFUL;
+    if (!codecs[attributes & CODEC_MASK] || is_masked(batch + BATCH_HEADER, next - at - BATCH_HEADER)) return CAREFUL;
     if (attributes & CODEC_MASK) found->is_compressed = 1;
     if (at) TRY(TEXT(","));
     TRY(write_head(out, batch, next - at));
