@@ -71,7 +71,7 @@ class Alerts:
 def _check_needs_no_bodies(row_filter: "Filter") -> None:
     from dissector.tables.filter_sql import push_down
 
-    pushed = push_down(row_filter, 0)
+    pushed = push_down(row_filter, 0, in_columns=False)  # a number that is missing in its column is in the body
     if pushed.uses_bodies or not pushed.is_exact:
         raise UsageError(f"--fail-on {row_filter.text} needs bodies: leave out --no-bodies")
 

@@ -14,11 +14,8 @@ from dissector.pipeline.carried_columns import Columns
 from dissector.pipeline.partition_cells import ISOLATION
 from dissector.tables.arrow_types import chosen
 from dissector.tables.row_batches import Cells
+from dissector.tables.schemas import OF_REQUEST, OF_RESPONSE
 
-OF_REQUEST: Final = (
-    "acks", "timeout_ms", "max_wait_ms", "min_bytes", "max_bytes", "isolation_level", "session_id", "session_epoch",
-)  # fmt: skip
-OF_RESPONSE: Final = ("throttle_time_ms",)
 _ISOLATION: Final = "isolation_level"
 _LEVELS: Final = (*ISOLATION.values(), None)
 _SIDES: Final = (("request", OF_REQUEST), ("response", OF_RESPONSE))

@@ -26,8 +26,11 @@ from dissector.filter.predicates import LEAST, Contains, Intervals, NoneOf, OneO
 from dissector.filter.record_fields import RecordCondition
 from dissector.protocol.schema.loader import alternatives, apis, message
 from dissector.protocol.schema.model import Field
+from dissector.tables.schemas import OF_REQUEST, OF_RESPONSE
 from dissector.tables.sql import PushedFilter, any_of, text
 
+_COLUMNS: Final = {"request": frozenset(OF_REQUEST) - {"isolation_level"}, "response": frozenset(OF_RESPONSE)}
+"""Numbers of bodies that have columns, by side."""
 MAX_PATHS: Final = 24
 """Maximum field paths that are tested in columns. With more, only their APIs are."""
 _NO_ERROR: Final = 0
@@ -44,18 +47,24 @@ class _Sql(NamedTuple):
     is_exact: bool
 
 
-def push_down(row_filter: Filter, start_ns: int) -> PushedFilter:
-    """Translate a filter; relative times count from `start_ns`."""
-    translator = _Translator(start_ns)
+def push_down(row_filter: Filter, start_ns: int, *, in_columns: bool = True) -> PushedFilter:
+    """Translate a filter; relative times count from `start_ns`. Numbers of bodies that have columns are compared there
+    if they are `in_columns`."""
+    translator = _Translator(start_ns, in_columns=in_columns)
     sql, is_exact = translator.of(row_filter.condition, negated=False)
-    return PushedFilter(sql, is_exact, translator.uses_numbers, translator.uses_findings, translator.uses_bodies)
+    return PushedFilter(
+        sql, is_exact, translator.uses_numbers, translator.uses_findings, translator.uses_bodies,
+        " OR ".join(translator.undecided),
+    )  # fmt: skip
 
 
 class _Translator:
     """Translates parts of a filter, and records which columns they use."""
 
-    def __init__(self, start_ns: int) -> None:
+    def __init__(self, start_ns: int, *, in_columns: bool) -> None:
         self._start_ns = start_ns
+        self._in_columns = in_columns
+        self.undecided: list[str] = []
         self.uses_numbers = False
         self.uses_findings = False
         self.uses_bodies = False
@@ -77,6 +86,8 @@ class _Translator:
         """Translate one condition; None if columns can't decide it."""
         if isinstance(condition, RowFieldCondition):
             return self._row(condition.field, condition.predicate, self._start_ns if condition.is_relative else 0)
+        if isinstance(condition, MessageCondition) and self._in_columns and (known := self._numbers(condition)):
+            return known
         if isinstance(condition, SubjectCondition | MessageCondition):
             self.uses_bodies = True
             return self._subject(condition) if isinstance(condition, SubjectCondition) else self._body(condition)
@@ -180,6 +191,29 @@ class _Translator:
             )
         return _Sql(_any(parts), is_exact=False)
 
+    def _numbers(self, condition: MessageCondition) -> _Sql | None:
+        """Test numbers that have a column; None if another field of messages is tested. Rows of tables of earlier
+        versions have none in these columns, nor have messages that are not read; nor is it known of which API a
+        response is whose request is missing."""
+        keys = {each.request: each.key for each in apis()} | {each.response: each.key for each in apis()}
+        found: list[str] = []
+        undecided: list[str] = []
+        for (side, name), tests in condition.tests.items():
+            for test in tests:
+                [*above, column] = test.path
+                is_number = isinstance(test.predicate, Intervals) and not test.opened and not above
+                if name not in keys or not is_number or column not in _COLUMNS[side]:
+                    return None
+                of_api = f"api_key = {keys[name]} AND {side}_size IS NOT NULL"
+                found.append(_all([of_api, self._test(column, test.predicate) or "FALSE"]))
+                lacking = ", ".join(map(str, _versions_without(name, column)))
+                has_field = [f"coalesce(api_version NOT IN ({lacking}), TRUE)"] if lacking else []
+                undecided.append(_all([of_api, f"{column} IS NULL", *has_field]))
+            if side == SIDES[1]:
+                undecided.append(f"({_IS_EXCHANGE} AND {_IS_INFERRED})")
+        self.undecided += dict.fromkeys(undecided)
+        return _Sql(_any(found), is_exact=True)
+
     def _path_condition(self, side: str, name: str, test: FieldTest) -> str | None:
         """Test one path of a message; None if columns can't express it."""
         fields = message(f"{side.capitalize()}Header" if name == side else name).fields
@@ -232,6 +266,12 @@ def _is_plain(word: object) -> bool:
 def _versions(name: str) -> Iterable[int]:
     known = message(name).valid_versions if name[0].isupper() else None
     return range(known.low, known.high + 1) if known is not None else ()
+
+
+def _versions_without(name: str, field: str) -> list[int]:
+    """Return the versions of a message that lack a field."""
+    having = [each.versions for each in message(name).fields if each.snake_name == field]
+    return [version for version in _versions(name) if not any(each.contains(version) for each in having)]
 
 
 def _at_path(json: str, steps: Sequence[tuple[str, bool]], kind: str, test: Callable[[str], str]) -> str:

@@ -36,10 +36,13 @@ MIN_DIGITS: Final = 8
 """Minimum digits of a digest that select a capture."""
 MOST_FRAME_BYTES: Final = 8 << 20
 """Bytes of the frames of rows whose bodies are read together, unless one row has more."""
+MOST_UNDECIDED: Final = 1 << 10
+"""Rows that are decoded for a filter before others that columns decide."""
 _ROWS_TOGETHER: Final = 1 << 10
 """Rows that become Python objects together."""
 _ORDER: Final = ("log", "capture", "hex", "unread")
 _KEY: Final = ", ".join(ROW_KEY)
+_EXCHANGES: Final = "SELECT * EXCLUDE (day, time) FROM exchanges"
 BODIES: Final = ("request", "response", "rest", "request_bytes", "response_bytes")
 
 
@@ -166,16 +169,38 @@ class Tables:
             from dissector.tables.filter_sql import push_down
 
             pushed = push_down(row_filter, self.start_ns)
-        sql = "SELECT * EXCLUDE (day, time) FROM exchanges"
+            if pushed.undecided:
+                pushed = self._decided(row_filter, pushed) or push_down(row_filter, self.start_ns, in_columns=False)
+        sql = _EXCHANGES
         if self._conditions:
             sql = where(sql, " AND ".join(self._conditions))
         if pushed.uses_bodies:
             self.require_bodies()
         is_early = not (pushed.uses_numbers or pushed.uses_findings)
         if is_early:
-            sql = _fitting(sql, pushed)
+            sql = _let_through(sql, pushed)
         sql = self._with_findings(self._with_numbers(sql))
-        return (sql if is_early else _fitting(sql, pushed)), pushed
+        return (sql if is_early else _let_through(sql, pushed)), pushed
+
+    def _decided(self, row_filter: "Filter", pushed: PushedFilter) -> PushedFilter | None:
+        """Decode the rows that columns do not decide, and return the filter with what is found; None if these are more
+        than `MOST_UNDECIDED`."""
+        condition = " AND ".join([f"({pushed.undecided})", *self._conditions])
+        [count] = self.database.rows(f"SELECT count(*) AS n FROM exchanges WHERE {condition}")
+        if not count["n"] or count["n"] > MOST_UNDECIDED:
+            return None if count["n"] else pushed
+        sql = self._with_findings(self._with_numbers(where(_EXCHANGES, condition)))
+        found = [
+            f"row({text(row['capture'])}, {row['packet']}, {row['start']})"
+            for part in self._in_order(sql)
+            for row in part.filter(booleans(self._fitting(part, row_filter))).select(ROW_KEY).to_pylist()
+        ]
+        matches = f"row({_KEY}) IN ({', '.join(found)})" if found else "FALSE"
+        return pushed._replace(sql=f"CASE WHEN {pushed.undecided} THEN {matches} ELSE {pushed.sql} END")
+
+    def _fitting(self, part: pa.Table, row_filter: "Filter") -> list[bool]:
+        """Which rows of a part match."""
+        return [row_filter.matches(each, self.start_ns) for each in self.decoded(part)]
 
     def _with_numbers(self, sql: str) -> str:
         """Add the numbers of rows and of their connections."""
@@ -237,8 +262,7 @@ class Tables:
         assert row_filter is not None, "without a filter nothing is left to test"
         left = most
         for part in self._in_order(sql):
-            fits = [row_filter.matches(each, self.start_ns) for each in self.decoded(part)]
-            found = part.filter(booleans(fits))[:left]
+            found = part.filter(booleans(self._fitting(part, row_filter)))[:left]
             left = None if left is None else left - len(found)
             if len(found):
                 yield found
@@ -282,7 +306,7 @@ def _exchanges(rows: pa.Table | pa.RecordBatch) -> Iterator[Exchange]:
         yield from map(exchange_of_row, rows.slice(start, _ROWS_TOGETHER).to_pylist())
 
 
-def _fitting(sql: str, pushed: PushedFilter) -> str:
+def _let_through(sql: str, pushed: PushedFilter) -> str:
     """Return the rows of a query that a filter lets through. Their bodies are not among the columns."""
     if pushed.uses_bodies:
         columns = ", ".join(f"b.{name}" for name in BODIES)

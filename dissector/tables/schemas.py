@@ -325,6 +325,12 @@ FACT_TABLES: Final = (
     "gaps", "quarantine",
 )  # fmt: skip
 """Tables whose rows come from packets and entries: all but `captures`."""
+OF_REQUEST: Final = (
+    "acks", "timeout_ms", "max_wait_ms", "min_bytes", "max_bytes", "isolation_level", "session_id", "session_epoch",
+)  # fmt: skip
+"""Columns of `exchanges` that are numbers of request bodies; `isolation_level` as a text."""
+OF_RESPONSE: Final = ("throttle_time_ms",)
+"""The same of response bodies."""
 ROW_KEY: Final = ("capture", "packet", "start")
 """Columns that identify a row."""
 

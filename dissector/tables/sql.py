@@ -24,6 +24,8 @@ class PushedFilter(NamedTuple):
     """Whether it needs `number` or `conn`."""
     uses_findings: bool = False
     uses_bodies: bool = False
+    undecided: str = ""
+    """A condition for rows of `exchanges` without a value in a column that decides: these are to be decoded."""
 
 
 EVERY_ROW: Final = PushedFilter("TRUE", is_exact=True)

@@ -27,6 +27,7 @@ from dissector.cli.tables import rendered
 from dissector.filter import parse
 from dissector.pipeline.ingest_here import ingest_here
 from dissector.pipeline.partition_rows import WriteOptions
+from dissector.tables import reader
 from dissector.tables.arrow_types import arrow_schema
 from dissector.tables.delta_log import create_tables
 from dissector.tables.schemas import BY_NAME
@@ -119,6 +120,17 @@ def test_all_rows_of_an_earlier_version_are_read(release: str, opened: Open, tmp
     for text, rows in found.items():
         expected = printed(today, text)
         assert rows == expected if text in (None, "api == Metadata") else set(rows) <= set(expected)
+
+
+@just_the_oldest
+@pytest.mark.parametrize("most", [0, 1 << 10])
+def test_numbers_without_a_column_are_read_from_bodies(
+    release: str, most: int, opened: Open, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(reader, "MOST_UNDECIDED", most)
+    earlier = opened(release)
+    found = {text: len(printed(earlier, text)) for text in ("request.acks == -1", "!(request.acks == -1)")}
+    assert found == {"request.acks == -1": 2, "!(request.acks == -1)": 12}
 
 
 @pytest.mark.exhaustive

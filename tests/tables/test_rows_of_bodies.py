@@ -16,9 +16,8 @@ from dissector.exchange.to_json import exchange_object
 from dissector.pipeline.body_rows import TABLES
 from dissector.pipeline.cluster_cells import topic_cells
 from dissector.pipeline.partition_cells import ISOLATION
-from dissector.pipeline.request_columns import OF_REQUEST, OF_RESPONSE
 from dissector.tables.file_systems import normal_uri
-from dissector.tables.schemas import BY_NAME
+from dissector.tables.schemas import BY_NAME, OF_REQUEST, OF_RESPONSE
 from tests.pipeline.contents import rows_that_count
 from tests.pipeline.ingested import CAPTURES
 
