@@ -13,9 +13,9 @@ from dissector.capture_session import Capture
 from dissector.core.arrays import Int64
 from dissector.pipeline.file_scan import FileScan
 from dissector.pipeline.splits import InputSplit, splits
+from dissector.tables.arrow_types import chosen
 from dissector.tables.row_batches import Cells
 
-KEY_TYPES: Final = pa.schema([("day", pa.date32()), ("capture", pa.string()), ("epoch", pa.int64())])
 SHORT: Final = 16
 """Digits of a digest that name a capture."""
 
@@ -128,9 +128,14 @@ class Origins:
         """Return the columns that name the rows of these packets: `Place.keys`."""
         ranges, files = self._origins
         which, packet = self._in_files(packets)
-        keys = pa.Table.from_pylist([origin.keys for origin in (*ranges, *files)], KEY_TYPES).take(which)
-        columns = {name: keys[name].combine_chunks() for name in keys.column_names}
-        return columns | {"capture": columns["capture"].dictionary_encode(), "packet": pa.array(packet)}
+        used, which = np.unique(which, return_inverse=True)
+        named = [(*ranges, *files)[each] for each in used.tolist()]
+        return {
+            "day": pa.array([origin.day for origin in named], pa.date32()).take(pa.array(which)),
+            "capture": chosen([origin.capture for origin in named], which),
+            "epoch": pa.array(np.array([origin.epoch for origin in named], np.int64)[which]),
+            "packet": pa.array(packet),
+        }
 
     def packets_in_files(self, packets: Int64) -> Int64:
         """Return the numbers that packets have in their files, from 1."""
