@@ -115,9 +115,7 @@ def _cut_frames(count: int, snap_length: int) -> list[Finding]:
     if not (count and snap_length):
         return []
     return [
-        Finding(
-            "frames-cut", Severity.WARNING, f"{counted(count, 'frame')} truncated by snapshot length {snap_length:,}"
-        )
+        Finding("frames-cut", Severity.WARNING, f"{counted(count, 'frame')} truncated by snap length {snap_length:,}")
     ]
 
 

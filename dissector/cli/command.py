@@ -63,9 +63,7 @@ _COMMAND_FOLLOWS: Final = "--"
 Limit = Annotated[int | None, typer.Option(metavar="N", min=1, help="Stop after this many rows.")]
 Advertise = Annotated[
     str,
-    typer.Option(
-        metavar="HOST", help="Tell clients this host in place of the brokers'; by default the one listened on."
-    ),
+    typer.Option(metavar="HOST", help="Tell clients to connect to this host; by default the host of --listen."),
 ]
 # Errors are those of click, or of the copy of it that newer releases of Typer have.
 USAGE_ERROR: Final = cast(type[Exception], typer.BadParameter.__mro__[1])

@@ -70,7 +70,7 @@ class LiveOptions:
             "loopback, any port, on the screen": "sudo kdissect live",
             "all interfaces, two ports, as JSON": "sudo kdissect live -i any -p 9092 -p 9093 --format json",
             "while a command runs": "sudo kdissect live -- ./producer",
-            "its exit code, or 1 if it breaks a rule": "sudo kdissect live --check -- pytest tests",
+            "the exit code of the tests, or 1 if a rule is broken": "sudo kdissect live --check -- pytest tests",
             "metrics for Prometheus": "sudo kdissect live --text --metrics 9404 > rows.txt",
         }
     ),
@@ -182,8 +182,8 @@ def proxy(
         str,
         typer.Option(
             metavar="[HOST:]PORT",
-            help="Listen on this port for the first broker, and on those above it for the others; by default on "
-            "127.0.0.1, from 19092 on. Port 0: ports that the system chooses.",
+            help="Listen on this port for the first broker, and on the ports above it for the others; by default on "
+            "127.0.0.1, from 19092 up. With port 0, the system chooses the ports.",
         ),
     ] = "",
     advertise: Advertise = "",
@@ -192,11 +192,11 @@ def proxy(
         bool,
         typer.Option(
             "--listen-tls",
-            help="Speak TLS to clients, with --listen-cert or with a certificate that is made for this run.",
+            help="Use TLS to clients, with --listen-cert or with a certificate made for this run.",
         ),
     ] = False,
     listen_certificate: Annotated[
-        str, typer.Option("--listen-cert", metavar="FILE", help="Show clients this certificate (PEM).")
+        str, typer.Option("--listen-cert", metavar="FILE", help="Present this certificate (PEM) to clients.")
     ] = "",
     listen_key: Annotated[
         str, typer.Option(metavar="FILE", help="The key of --listen-cert, if it is in another file.")
@@ -222,7 +222,7 @@ def proxy(
             metavar="SECONDS",
             min=0.1,
             max=3600,
-            help="How long a message that is held on the screen waits before it goes on unchanged.",
+            help="How long a message is held on the screen before it is sent on unchanged.",
         ),
     ] = 20,
     path: KeptFile = "",
@@ -232,10 +232,10 @@ def proxy(
     csv: CsvOptions,
     options: Annotated[CaptureOptions, "show_secrets", "resolve", "schemas"],
 ) -> int:
-    """Stand between clients and brokers, and dissect what passes, where packets can't be captured.
+    """Run a proxy between clients and brokers, and dissect their traffic where packets can't be captured.
 
-    Clients use the address that is printed as bootstrap.servers. Brokers' addresses in responses are replaced by the
-    proxy's, everything else passes byte for byte. It needs no special rights. With --fault it injects errors, delays,
+    Set the printed address as the clients' bootstrap.servers. The proxy replaces brokers' addresses in responses with
+    its own; everything else passes byte for byte. It needs no special rights. With --fault it injects errors, delays,
     lost responses and more; -Y 'finding == "injected"' shows what it did, and the end lists how often each rule fired.
 
     With -- COMMAND, it lasts as long as the command, which finds the address in KDISSECT_BOOTSTRAP,

@@ -226,10 +226,10 @@ class CsvOptions:
 class BrokerTls:
     """How to speak TLS to brokers. Files are PEM."""
 
-    tls: Annotated[bool, Option("--tls", help="Speak TLS to the brokers.")] = False
+    tls: Annotated[bool, Option("--tls", help="Use TLS to the brokers.")] = False
     ca: Annotated[str, Option("--ca", metavar="FILE", help="Trust brokers with certificates of this PEM file.")] = ""
     certificate: Annotated[
-        str, Option("--cert", metavar="FILE", help="Show brokers this certificate (PEM), for mutual TLS.")
+        str, Option("--cert", metavar="FILE", help="Present this certificate (PEM) to brokers, for mutual TLS.")
     ] = ""
     key: Annotated[str, Option(metavar="FILE", help="The key of --cert, if it is in another file.")] = ""
     server_name: Annotated[str, Option(metavar="NAME", help="Expect this name in the brokers' certificates.")] = ""

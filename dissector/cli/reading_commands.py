@@ -240,7 +240,7 @@ def groups(
     ] = None,
     options: CaptureOptions,
 ) -> int:
-    """Print why groups rebalance: a verdict on each, then its generations or epochs.
+    """Print why groups rebalance: the cause for each group, then its generations or epochs.
 
     Each shows who joined, left or was removed, the reason on the wire, what the others did, and how long nobody
     consumed.

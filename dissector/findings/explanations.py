@@ -84,7 +84,7 @@ OF_EXCHANGES: Final = (
     ),
     Explanation(
         "gap", "Missing bytes", ERROR,
-        "TCP's sequence numbers show that bytes were sent here that the capture does not have.",
+        "TCP sequence numbers show that bytes were sent here that are missing from the capture.",
         "The capture dropped packets, or sees only one of several network paths. If the receiver acknowledged the "
         "bytes, as it usually did, then the capture lost them and not the network.",
         CAPTURE_AGAIN,
@@ -100,7 +100,7 @@ OF_EXCHANGES: Final = (
         "tls", "Encrypted", WARNING,
         "The connection uses TLS and its keys are not known, so its content can't be decoded.",
         "The listener is SSL or SASL_SSL: both sides speak TLS, or the beginning of the connection is missing from "
-        "the capture. A client that speaks TLS to a plain listener is tls-on-plain-port.",
+        "the capture. For a client that uses TLS on a plaintext listener, see tls-on-plain-port.",
         "Log the keys at either end while you capture, and open the capture with --keylog FILE. Java, broker or "
         "client: KAFKA_OPTS=-javaagent:extract-tls-secrets-4.0.0.jar=FILE (Maven: name.neykov). librdkafka has no key "
         "log: log the keys at the broker. Python: SSLKEYLOGFILE=FILE, if the client's context comes from "
@@ -131,14 +131,14 @@ OF_EXCHANGES: Final = (
         "The alerts unknown_ca, certificate_unknown and bad_certificate mean that the certificate is not trusted or "
         "not valid; handshake_failure and protocol_version mean that the sides have no version or cipher suite in "
         "common, or that a client certificate is missing. In TLS 1.3 most alerts are encrypted: --keylog shows them.",
-        "Do as the message says: ssl.truststore.location holds the CAs that a side trusts, ssl.keystore.location its "
-        "own certificate. openssl s_client -connect HOST:PORT shows which certificate a broker presents.",
+        "Follow the message: ssl.truststore.location holds the CAs that a side trusts, ssl.keystore.location its own "
+        "certificate. openssl s_client -connect HOST:PORT shows which certificate a broker presents.",
     ),
     Explanation(
         "not-a-broker", "Server of another protocol", ERROR,
         "The client sends Kafka requests, and the server responds in a different protocol.",
-        "The setting bootstrap.servers, or a proxy, names the port of another service, often an HTTP one such as a "
-        "schema registry, Kafka Connect or a metrics endpoint.",
+        "bootstrap.servers, or a proxy, has the port of another service, often an HTTP one such as a schema registry, "
+        "Kafka Connect or a metrics endpoint.",
         "Correct bootstrap.servers: it needs the address of a broker's listener, by default on port 9092.",
     ),
     Explanation(
@@ -208,12 +208,12 @@ OF_EXCHANGES: Final = (
     Explanation(
         "bad-record", "Invalid record", ERROR,
         "The records of a batch do not end where the batch does, or one of them can't be read.",
-        "A count or a length is wrong, or the compressed bytes are something else.",
+        "A count or a length is wrong, or the compressed bytes are not records.",
         _ASK_THE_WRITER,
     ),
     Explanation(
         "bad-crc", "Wrong checksum", ERROR,
-        "The checksum of a batch or message is not that of its bytes.",
+        "The checksum of a batch or message does not match its bytes.",
         "Bytes changed after the checksum was computed: in a faulty network card, memory or disk, or in a proxy that "
         "rewrites batches. Or the client computes it wrongly.",
         "Brokers respond with CORRUPT_MESSAGE, and consumers with check.crcs=true reject the batch. Find out where "

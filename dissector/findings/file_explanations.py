@@ -20,13 +20,13 @@ OF_FILES: Final = (
     ),
     Explanation(
         "cell-too-large", "Message too large for a table", NOTE,
-        "As JSON, a message is larger than a table cell may be: its content was omitted.",
-        "Its batches hold many megabytes. Their records are in the records table all the same.",
+        "As JSON, a message exceeds the maximum size of a table cell, so its content was omitted.",
+        "Its batches hold many megabytes. Their records are still in the records table.",
         "Look at the exchange in the capture itself, or ingest with --frames, which keeps its bytes.",
     ),
     Explanation(
         "non-kafka-connections", "Connections of other protocols", WARNING,
-        "The capture has connections that are not Kafka. They are counted by protocol and have no row, unless they "
+        "The capture has connections that are not Kafka. They are counted by protocol, and have a row only if they "
         "are on Kafka's port.",
         "Traffic of other programs; a Kafka listener with TLS on a port other than 9092; or more health checks and "
         "scanners than are listed as rows.",
@@ -61,9 +61,9 @@ OF_FILES: Final = (
     ),
     Explanation(
         "early-responses", "Responses before their requests", WARNING,
-        "The capture has responses before the requests that they answer. They are paired all the same.",
-        "A network card with several queues, a capture on the interface any, or merged captures of hosts whose clocks "
-        "differ.",
+        "The capture has responses before the requests that they answer. They are paired nevertheless.",
+        "The network card has several queues, the capture was made on the interface any, or captures of hosts with "
+        "different clocks were merged.",
         "Do not trust latencies in this capture. If it was merged, shift one of its captures in time (editcap -t) and "
         "merge them again.",
     ),
@@ -75,15 +75,15 @@ OF_FILES: Final = (
     ),
     Explanation(
         "findings-omitted", "Too many findings", NOTE,
-        "There are more findings of one code than are kept; the rest are only counted.",
+        "There are more findings of one code than kdissect keeps; the rest are only counted.",
         "Their number is limited, so that memory use stays bounded.",
         "Filter the capture, or fix the first findings and capture again.",
     ),
     Explanation(
         "file-damaged", "Damaged file", WARNING,
-        "Part of a file makes no sense and was skipped.",
+        "Part of a file could not be interpreted and was skipped.",
         "The program that wrote it was killed, a disk was full, or bytes changed in transit.",
-        "What could be read is shown. If the file was copied, compare it with the original.",
+        "The readable parts are shown. If the file was copied, compare it with the original.",
     ),
     Explanation(
         "file-truncated", "Truncated file", WARNING,
@@ -105,15 +105,15 @@ OF_FILES: Final = (
     ),
     Explanation(
         "file-changed", "File changed while it was read", ERROR,
-        "A file was replaced or removed after it was scanned: none of it is in the tables.",
+        "A file was replaced or removed after it was scanned, so none of it is in the tables.",
         "A program still writes to it, or it was moved or removed.",
-        "Ingest it when it is no longer written to. For the folder of a running ring buffer, use --follow.",
+        "Ingest it when no program writes to it anymore. For the folder of a running ring buffer, use --follow.",
     ),
     Explanation(
         "late-file", "Late file of a ring buffer", WARNING,
         "A file appeared after files with later packets had been read, so it was read by itself.",
         "It was copied or renamed into the folder, or it was overwritten with older packets.",
-        "Connections that continue in other files are cut in two. Ingest all files together to get them whole.",
+        "Connections that continue in other files are split in two. Ingest all files together to get them whole.",
     ),
     Explanation(
         "file-grew", "File grew after it was read", WARNING,
@@ -130,10 +130,10 @@ OF_FILES: Final = (
     ),
     Explanation(
         "secrets-omitted", "Secrets not used", NOTE,
-        "The file has secrets that were not used: they are for other protocols than TLS, or there are more than are "
-        "read.",
-        "A pcapng file can have secrets for TLS, SSH, WireGuard and others. How many are read is limited, so that "
-        "memory use stays bounded.",
+        "The file has secrets that were not used: they are for other protocols than TLS, or there are more than "
+        "kdissect reads.",
+        "A pcapng file can have secrets for TLS, SSH, WireGuard and others. Their number is limited, so that memory "
+        "use stays bounded.",
         "Nothing, if Kafka's connections are decrypted. Do not share the file: it contains secrets.",
     ),
     Explanation(
@@ -176,7 +176,7 @@ OF_FILES: Final = (
     ),
     Explanation(
         "comments-omitted", "Comments omitted", NOTE,
-        "The file has more comments or host names than are kept.",
+        "The file has more comments or host names than kdissect keeps.",
         "Their number is limited, so that memory use stays bounded.",
         "They are still in the file, and other programs show them.",
     ),
@@ -191,7 +191,7 @@ OF_FILES: Final = (
         "synthetic-metadata", "Synthetic times and addresses", NOTE,
         "The input is text with bytes: it mostly has neither times nor addresses. The note says what was recognized "
         "and assumed.",
-        "A transcript, or what somebody pasted, has only the bytes of frames. Packets in a dump have addresses.",
+        "A transcript or pasted text has only the bytes of frames. Packets in a dump have addresses.",
         "Rely on the order only. Where an assumption is wrong, say what a response answers (--response Metadata:12), "
         "or put > (client) and < (broker) in front of the hex.",
     ),
@@ -202,7 +202,7 @@ OF_FILES: Final = (
         "Copy the frame again, from its size prefix to its end.",
     ),
     Explanation(
-        "not-read-on", "Not all of the input was read", WARNING,
+        "not-read-on", "Only part of the input was read", WARNING,
         "A pipe or compressed file is larger than the limit, or could not be stored.",
         "Input from a pipe or a compressed file goes to a temporary file, whose size is limited and which needs disk "
         "space.",

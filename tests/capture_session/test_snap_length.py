@@ -27,7 +27,7 @@ def test_rows_and_stderr_say_that_the_snap_length_cut_frames(tmp_path: Path) -> 
     path = snapped(tmp_path)
     found = CliRunner().invoke(app, ["show", str(path)])
     assert found.exit_code == 0
-    assert found.stderr.count("2 frames truncated by snapshot length 80") == 1
+    assert found.stderr.count("2 frames truncated by snap length 80") == 1
     assert "cut off by the snap length" in found.stdout
     with dissector.open(path) as capture:
         findings = [each for exchange in capture.exchanges() for each in exchange.findings]
@@ -38,7 +38,7 @@ def test_rows_and_stderr_say_that_the_snap_length_cut_frames(tmp_path: Path) -> 
 def test_frames_that_were_cut_are_counted_over_partitions() -> None:
     parts = [CaptureTally(cut_frames=2, snap_length=80), CaptureTally(cut_frames=1)]
     [found] = CaptureTally.merged([], parts).problems
-    assert found.message == "3 frames truncated by snapshot length 80"
+    assert found.message == "3 frames truncated by snap length 80"
     assert not CaptureTally(snap_length=80).problems
 
 

@@ -89,7 +89,7 @@ class HeldScreen(Dialog[HeldMessage | None]):
         self._state = Interception()
         self._drawn: list[str] = []
         self._fields_of: int | None = 0
-        """The number of the message whose fields are shown, or will be; None if no message is held, 0 at first."""
+        """The number of the message whose fields are shown, or will be; None if nothing waits, 0 at first."""
 
     def compose(self) -> ComposeResult:
         with Vertical(id="held") as box:
@@ -142,7 +142,7 @@ class HeldScreen(Dialog[HeldMessage | None]):
         if number == self._fields_of:
             return
         self._fields_of = number
-        self._draw_text("" if chosen is not None else "nothing waits")
+        self._draw_text("" if chosen is not None else "no message is held")
         if chosen is not None:
             self._holding.show(chosen, self._take_text)
 

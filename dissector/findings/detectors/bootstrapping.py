@@ -153,13 +153,13 @@ class AdvertisedLoopback(Aggregator[Bootstrapped | Worked]):
         "advertised-own-host",
         "Advertised address leads to the client itself",
         Severity.ERROR,
-        "Metadata has a loopback address (127.0.0.1, localhost) or a wildcard (0.0.0.0) for a broker, and the client "
-        "is on another host: it connects to itself.",
+        "Metadata gives a loopback address (127.0.0.1, localhost) or a wildcard (0.0.0.0) for a broker, and the "
+        "client is on another host, so the client connects to itself.",
         "The broker's advertised.listeners has an address that only its own host can use, or is not set, so that the "
         "broker advertises the address in listeners. This is common with brokers in containers.",
         "Set advertised.listeners to an address that the client can reach, one for each listener: "
-        "PLAINTEXT://kafka:9092 within the network of the containers, PLAINTEXT://localhost:29092 for their host. No "
-        "change is needed if the client runs on that host and reaches the broker through a forwarded port.",
+        "PLAINTEXT://kafka:9092 within the containers' network, PLAINTEXT://localhost:29092 for their host. No change "
+        "is needed if the client runs on that host and reaches the broker through a forwarded port.",
     )
 
     def add(self, row: int, observed: Bootstrapped | Worked) -> None:
@@ -180,11 +180,11 @@ class ReconnectStorm(Aggregator[Bootstrapped | Worked]):
     extractor: ClassVar = BootstrapExtractor
     explanation: ClassVar = Explanation(
         "reconnect-storm",
-        "Client reconnects again and again, and only bootstraps",
+        "Client keeps reconnecting and only bootstraps",
         Severity.ERROR,
-        "A client asked for metadata on ten connections or more to a server, without a pause of thirty seconds, and "
-        "nothing but ApiVersions, Metadata, logins and the like was answered on them. The message says which side "
-        "closed them, and how long the longest lived after that, as far as the capture shows it.",
+        "A client requested metadata on at least ten connections to a server without a pause of thirty seconds, and "
+        "only ApiVersions, Metadata, logins and the like were answered on them. The message says which side closed "
+        "them and, if the capture shows it, how long the longest one lasted after that.",
         "The client can't use what it learns: the addresses that Metadata gives are not reachable, or it makes a new "
         "client for each attempt. Or a health check opens a connection each time.",
         "See whether the client contacts the addresses in Metadata: if not, correct advertised.listeners. Otherwise "

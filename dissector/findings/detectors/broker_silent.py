@@ -111,8 +111,8 @@ class BrokerSilent(Aggregator[WaitingRequest]):
         Severity.WARNING,
         "TCP delivered requests to the broker, and the capture has no response to them, though the client sent others "
         "more than five seconds later, or though the broker answered later requests of the connection. The connection "
-        "stays open. All requests for which a client waits at one server make one finding, which counts them; a pause "
-        "of a minute ends it. Requests whose response may be held back on purpose, such as Fetch, do not count.",
+        "stays open. All unanswered requests of a client to one server are one finding, which counts them; a pause of "
+        "a minute ends the finding. Requests whose response may be held back on purpose, such as Fetch, do not count.",
         "The broker hangs: its request threads are busy or blocked (a full disk, a lock, an acks=all that waits for "
         "replicas), or the machine is paused. A broker that answers later requests has lost this one: Kafka's brokers "
         "answer in order, so the server is an in-house one, a mock, or a proxy that dropped the response.",

@@ -77,13 +77,14 @@ class CapturedTwice(Aggregator[SeenConnection]):
     extractor: ClassVar = ConnectionStarts
     explanation: ClassVar = Explanation(
         "captured-twice",
-        "The same packets under other addresses",
+        "The same packets with different addresses",
         Severity.WARNING,
         "The capture has the packets of this connection twice: another connection has the same TCP sequence numbers at "
         "the same time. Its messages are counted twice in rows, statistics and rates.",
         "The capture was taken on all interfaces (-i any) of a machine that translates addresses, as a Kubernetes node "
         "does between a service and its pod, or on a mirror port that sees both sides of a NAT or load balancer.",
-        "Look at one of them: -Y 'server == 10.0.0.1:9092' with the broker's own address, or capture on one interface.",
+        "Show only one of the two: -Y 'server == 10.0.0.1:9092' with the broker's own address, or capture on one "
+        "interface.",
     )
 
     def __init__(self, sink: FindingSink, scope: Scope) -> None:

@@ -56,7 +56,7 @@ class ConsumerLag(Aggregator[FetchLag]):
     extractor: ClassVar = LagExtractor
     explanation: ClassVar = Explanation(
         "consumer-lag",
-        "Consumer is far behind, or falling behind",
+        "Consumer is far behind or falling behind",
         Severity.WARNING,
         "A Fetch reads at least 100,000 records behind the partition's high watermark, or at least 1,000 and twice as "
         "many as a few seconds earlier.",

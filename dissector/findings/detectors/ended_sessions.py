@@ -73,7 +73,7 @@ class SessionExpired(CloseCause):
     )  # fmt: skip
     explanation: ClassVar = Explanation(
         "session-expired",
-        "Closed as the login had expired",
+        "Closed because the login had expired",
         Severity.ERROR,
         "SaslAuthenticate gave the session a lifetime (session_lifetime_ms), the client sent this request after its "
         "end without another login on the connection, and the broker closed the connection.",
@@ -81,7 +81,7 @@ class SessionExpired(CloseCause):
         "logs in again on the connection before that; librdkafka does since 2.2. Older clients and some others don't: "
         "they lose the connection each time.",
         "Use a client that logs in again, or repeat the request on a new connection. Otherwise raise or remove "
-        "connections.max.reauth.ms on the listener, or have tokens live longer.",
+        "connections.max.reauth.ms on the listener, or issue tokens with a longer lifetime.",
     )
 
     @classmethod

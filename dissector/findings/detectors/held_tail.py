@@ -35,11 +35,11 @@ class HeldTail(ConnectionDetector):
         "Rest of a message held back",
         Severity.WARNING,
         "The last bytes of messages came right after the other end acknowledged the first ones, and this "
-        "acknowledgement was delayed: the sender held the rest back meanwhile. At least three messages on this "
+        "acknowledgment was delayed: until then, the sender held the rest back. At least three messages on this "
         "connection show it.",
-        "The sender writes a message in several pieces, with Nagle's algorithm on: the last piece waits until what "
-        "was sent before is acknowledged. The receiver delays the acknowledgement by 40 ms (Linux) to 200 ms "
-        "(Windows), as it has nothing to send. Neither the network nor the broker is slow.",
+        "The sender writes a message in several pieces, with Nagle's algorithm on: the last piece waits until the "
+        "earlier ones are acknowledged. The receiver delays the acknowledgment by 40 ms (Linux) to 200 ms (Windows), "
+        "because it has nothing to send. Neither the network nor the broker is slow.",
         "Set TCP_NODELAY on the sender's socket (socket.nagle.disable=true of librdkafka), or write each message at "
         "once: size, header and body in one buffer.",
     )

@@ -17,9 +17,9 @@ class Injected(ConnectionDetector):
         "Injected on purpose",
         Severity.NOTE,
         "A rule of kdissect proxy made this happen: an error that the broker did not send, a response that came late "
-        "or never, a connection that was closed. The message names the rule and what it did.",
+        "or never, a connection that was closed. The message names the rule and says what it did.",
         "The proxy ran with --fault or --faults, and the rule's filter matched this exchange.",
-        "Look at what the client does next: -Y 'finding == \"injected\"' lists what was injected. None of it is "
+        "Look at what the client does next: -Y 'finding == \"injected\"' lists the injected faults. None of them is "
         "blamed on the broker: exchanges in progress on the same connection are not examined for causes.",
     )
     sees_injected: ClassVar = True

@@ -95,9 +95,9 @@ class MetadataStorm(Aggregator[FailedResponse | MetadataBurst]):
     extractor: ClassVar = MetadataExtractor
     explanation: ClassVar = Explanation(
         "metadata-storm",
-        "Metadata requested again and again",
+        "Metadata requested repeatedly",
         Severity.WARNING,
-        "A client requested metadata thirty times or more on one connection, without a pause of ten seconds. The "
+        "A client requested metadata at least thirty times on one connection, without a pause of ten seconds. The "
         "message lists the errors that it had received before: they are usually the reason.",
         "A client refreshes its metadata when a leader has moved, a topic does not exist yet, or a connection broke. "
         "If the response does not help, some clients repeat the request at once. Creating a client for each message "

@@ -58,8 +58,8 @@ class RefusedBatch(MessageDetector):
         "key for a topic with cleanup.policy=compact, as newer ones do with INVALID_RECORD; brokers of any age to a "
         'batch that the client wrote wrongly. Where the message says "may", the bytes are right, and the reason is '
         "the topic's configuration.",
-        "Correct the client as the message says, or give it the broker's version. Give records of compacted topics a "
-        "key. Azure Event Hubs take no compressed batches in some tiers: set compression.type=none.",
+        "Correct the client as the message says, or configure the broker's version in it. Give records of compacted "
+        "topics a key. Azure Event Hubs take no compressed batches in some tiers: set compression.type=none.",
     )
     apis: ClassVar = frozenset((ApiKey.PRODUCE,))
     reads: ClassVar = {_ERROR: _is_examined, _RECORDS: None, **dict.fromkeys((*_SENT, *_GOT))}

@@ -126,7 +126,7 @@ class LoginRequired(CloseCause):
     )  # fmt: skip
     explanation: ClassVar = Explanation(
         "login-required",
-        "Closed for lack of a login",
+        "Closed because there was no login",
         Severity.ERROR,
         "The broker responded to ApiVersions, and closed the connection on the next request. The client did not log "
         "in.",

@@ -121,11 +121,11 @@ class ErrorStorm(Aggregator[RepeatedError]):
     extractor: ClassVar = ErrorExtractor
     explanation: ClassVar = Explanation(
         "error-storm",
-        "Same error again and again",
+        "Same error repeated",
         Severity.WARNING,
-        "A client got the same error from the same API ten times or more without a pause of ten seconds, or twenty "
-        "times without one of thirty seconds. An error that is not retriable counts if it is about the same topic, "
-        "partition or group: the client repeats what can't succeed.",
+        "A client got the same error from the same API at least ten times without a pause of ten seconds, or twenty "
+        "times without a pause of thirty seconds. An error that is not retriable counts if it is about the same "
+        "topic, partition or group: the client repeats a request that can't succeed.",
         "A retriable error: the client retries faster than the cause goes away, such as a leader election, a "
         "coordinator that moves or is loading, replicas that are not in sync, a topic that does not exist; or it asks "
         "the same broker again without refreshing its metadata. Any other error: the client does not handle it, such "
@@ -179,9 +179,9 @@ class FetchSessionError(ConnectionDetector):
         "The broker restarted or dropped the session to make room for others "
         "(max.incremental.fetch.session.cache.slots, 1,000 by default), or the client lost track of the epoch: two "
         "threads share a session, or it dropped a response.",
-        "One is normal: the client starts again with a full fetch, epoch 0. Many are wasteful, as each full fetch "
-        "lists all partitions: raise the slots on brokers with many consumers. If the epoch is wrong, look for a "
-        "Fetch that was sent twice or has no response.",
+        "One is normal: the client starts again with a full fetch, epoch 0. Many are wasteful, because each full "
+        "fetch lists all partitions: raise the slots on brokers with many consumers. If the epoch is wrong, look for "
+        "a Fetch that was sent twice or has no response.",
     )
     any_error: ClassVar = True
     quiet_ns: ClassVar = 60 * SECOND
@@ -211,7 +211,7 @@ class RepeatedExpectedError(ConnectionDetector):
         "Expected error that does not go away",
         Severity.WARNING,
         "MEMBER_ID_REQUIRED for one group, or UNSUPPORTED_VERSION in response to ApiVersions, came again on a "
-        "connection without a success in between. Each of them once is a step of the protocol.",
+        "connection without a success in between. If it comes once, either error is a normal step of the protocol.",
         "The client does not do what the error asks for: it joins without the member id that it was given (KIP-394), "
         "or sends ApiVersions in another version that the broker does not have (KIP-511). Several members of one "
         "group that share a connection look the same.",

@@ -174,7 +174,7 @@ class RetriedBatch(Aggregator[SequencedBatch]):
         "retried-batch",
         "Batch sent again",
         Severity.NOTE,
-        "A batch of an idempotent producer has sequence numbers that the producer had sent before.",
+        "A batch of an idempotent producer has sequence numbers that the producer has already sent.",
         "The first attempt got a retriable error or no response within request.timeout.ms, or its connection broke. "
         "The broker keeps one of the two.",
         "A few are normal when leaders move. Many of them with DUPLICATE_SEQUENCE_NUMBER, or with late responses, "

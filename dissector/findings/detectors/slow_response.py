@@ -50,7 +50,7 @@ SLOW: Final = Explanation(
     "Slow response",
     Severity.WARNING,
     "The response took far longer than this API usually does on this connection: ten times the median, and longer "
-    "than 95 % of the others. Or the response to a Fetch came long after max_wait_ms. The message says which part of "
+    "than 95% of the others. Or the response to a Fetch came long after max_wait_ms. The message says which part of "
     "the latency was long. All responses that were slow at the same time, on any connection to a broker, make one "
     "finding.",
     "If the broker took long: its disk or its replicas were slow (acks=all waits for them), a quota delayed the "

@@ -50,15 +50,15 @@ class StuckFetch(ConnectionDetector):
     examines_fetches: ClassVar = True
     explanation: ClassVar = Explanation(
         "stuck-fetch",
-        "Same offset fetched again and again",
+        "Same offset fetched repeatedly",
         Severity.ERROR,
-        "A client fetched one offset of a partition five times or more on one connection, and records were behind it: "
-        "the responses have only the beginning of a message, or a batch that the client does not get past.",
-        "The message is larger than what the client fetches at a time (before Fetch v3, and with brokers that keep to "
-        "the limit). Or the client can't read the batch: a codec that it does not know, a wrong checksum.",
-        "If the message is cut, raise max.partition.fetch.bytes and fetch.max.bytes (fetch.message.max.bytes in "
-        "librdkafka and old clients) above message.max.bytes of the topic. Otherwise read the client's log, and "
-        "look at the batch.",
+        "A client fetched one offset of a partition at least five times on one connection, although records followed "
+        "it: the responses have only the beginning of a message, or a batch that the client does not get past.",
+        "The message is larger than the client's fetch limit (before Fetch v3, and with brokers that enforce the "
+        "limit). Or the client can't read the batch: a codec that it does not know, a wrong checksum.",
+        "If the message is truncated, raise max.partition.fetch.bytes and fetch.max.bytes (fetch.message.max.bytes in "
+        "librdkafka and old clients) above message.max.bytes of the topic. Otherwise read the client's log, and look "
+        "at the batch.",
     )
 
     def __init__(self, sink: FindingSink, context: FindingContext) -> None:
