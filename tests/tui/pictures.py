@@ -54,8 +54,8 @@ DIFFERENT: Final = (
     *ALL_LOOKS, "field", "tls-record", "help", "completion", "columns", "export", "findings", "io-graph", "overview",
     "record", "timelines", "check", "matrix",
 )  # fmt: skip
-"""The pictures that `make test` and `make long` draw: each of them has something that no other has. What the others show
-is in tests of their features as well."""
+"""The pictures that `make test` and `make long` draw: each of them has something that no other has. What the others
+show is in tests of their features as well."""
 
 
 class Picture(NamedTuple):
