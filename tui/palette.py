@@ -9,7 +9,7 @@ from functools import partial
 from typing import Final
 
 from rich.text import Text
-from textual.app import App, SystemCommand
+from textual.app import App, ComposeResult, SystemCommand
 from textual.binding import ActiveBinding
 from textual.command import CommandList, CommandPalette, DiscoveryHit, Hit, Provider
 from textual.dom import DOMNode
@@ -23,7 +23,7 @@ from tui.recents import FILTERS, capture_words, recent, recent_captures
 from tui.screens.dialog import ResultScreen
 from tui.screens.help_screen import feature_of
 from tui.screens.main_screen import MainScreen
-from tui.widgets.options import has_room
+from tui.widgets.options import Options, has_room
 
 OF_WORDS: Final = 1_000.0
 """Of a command that has all words that are typed: more than letters score."""
@@ -33,8 +33,17 @@ OFFERED: Final = 20
 """Recent filters and recent captures."""
 
 
+class _CommandOptions(CommandList, Options, can_focus=False):
+    """The commands, in a list that bears clicks on those that are gone while more is typed."""
+
+
 class Commands(CommandPalette, ResultScreen[None]):
     """The palette's screen. It runs a command once, however often it is clicked."""
+
+    def compose(self) -> ComposeResult:
+        """Compose Textual's screen with our list."""
+        for widget in super().compose():
+            yield _CommandOptions() if isinstance(widget, CommandList) else widget
 
     def on_option_list_option_selected(self, event: OptionList.OptionSelected) -> None:
         if self.app.screen is not self:
