@@ -7,12 +7,12 @@ Invariants:
 
 import asyncio
 import ssl
-import time
 from collections import deque
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 
-from dissector.conversation.turns import End, Turn
+from dissector.conversation.turns import End
 from dissector.core import limits
 from dissector.core.addresses import BrokerAddress
 from dissector.protocol.frame import frame_bytes, request_header
@@ -35,19 +35,28 @@ class NoAnswerError(Exception):
 class _SentRequest:
     correlation_id: int
     future: "asyncio.Future[bytes]"
-    is_recorded: bool
+
+
+class SentFrame(NamedTuple):
+    """A request that was sent."""
+
+    correlation_id: int
+    frame: bytes
+    future: "asyncio.Future[bytes]"
+    """Becomes the response's frame; empty where none is to come."""
 
 
 class ReplayConnection:
     """An open connection."""
 
-    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, broker: BrokerAddress) -> None:
+    def __init__(
+        self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, broker: BrokerAddress, ids: Iterator[int]
+    ) -> None:
+        """`ids` are the correlation ids, which all connections of a replay share."""
         self.broker = broker
         self._reader, self._writer = reader, writer
         self._waiting: deque[_SentRequest] = deque()
-        self._last_id = 0
-        self.turns: list[Turn] = []
-        """What was sent and received for the recording."""
+        self._ids = ids
         self.is_closed = False
         local, peer = writer.get_extra_info("sockname"), writer.get_extra_info("peername")
         self.client, self.server = End(*local[:2]), End(*peer[:2])
@@ -55,14 +64,15 @@ class ReplayConnection:
 
     @classmethod
     async def open(
-        cls, broker: BrokerAddress, tls: UpstreamTls | None, context: ssl.SSLContext | None, login: Login | None
-    ) -> "ReplayConnection":
+        cls, broker: BrokerAddress, tls: UpstreamTls | None, context: ssl.SSLContext | None, login: Login | None,
+        ids: Iterator[int],
+    ) -> "ReplayConnection":  # fmt: skip
         """Connect, and log in. Raises `ConnectError`, `LoginError`."""
         loop = asyncio.get_running_loop()
         reader = asyncio.StreamReader(limit=_BUFFER)
         protocol = asyncio.StreamReaderProtocol(reader)
         connected = await connect(broker, lambda: protocol, tls, context)
-        made = cls(reader, asyncio.StreamWriter(connected.transport, protocol, reader, loop), broker)
+        made = cls(reader, asyncio.StreamWriter(connected.transport, protocol, reader, loop), broker, ids)
         if login is not None:
             try:
                 await made._log_in(login)
@@ -72,21 +82,20 @@ class ReplayConnection:
                 raise LoginError(f"{broker}: {words}") from None
         return made
 
-    def send(self, frame: bytes, *, waits: bool, is_recorded: bool = True) -> "asyncio.Future[bytes]":
-        """Send a request with a correlation id of its own; return what becomes its response. Raises `NoAnswerError`."""
+    def send(self, frame: bytes, *, waits: bool) -> "SentFrame":
+        """Send a request with a correlation id of its own; return it, and what becomes its response. Raises
+        `NoAnswerError`."""
         if self.is_closed:
             raise NoAnswerError("the connection is closed")
-        self._last_id += 1
-        sent = frame[: PREFIX + 4] + self._last_id.to_bytes(4, "big") + frame[PREFIX + 8 :]
-        if is_recorded:
-            self.turns.append(Turn(time.time_ns(), True, sent))
+        correlation_id = next(self._ids)
+        sent = with_correlation_id(frame, correlation_id)
         future: asyncio.Future[bytes] = asyncio.get_running_loop().create_future()
         if waits:
-            self._waiting.append(_SentRequest(self._last_id, future, is_recorded))
+            self._waiting.append(_SentRequest(correlation_id, future))
         else:
             future.set_result(b"")
         self._writer.write(sent)
-        return future
+        return SentFrame(correlation_id, sent, future)
 
     async def drain(self) -> None:
         """Wait until the broker takes what was sent; an error shows where a response is waited for."""
@@ -100,8 +109,7 @@ class ReplayConnection:
         `TimeoutError`."""
         layout = request_layout(key, version)
         header = request_header(layout, key, version, {"correlation_id": 0, "client_id": CLIENT_ID})
-        future = self.send(frame_bytes(layout, header, body), waits=True, is_recorded=False)
-        frame = await asyncio.wait_for(future, seconds)
+        frame = await asyncio.wait_for(self.send(frame_bytes(layout, header, body), waits=True).future, seconds)
         decoded = read(frame, response_layout(key, version, frame))
         return decoded.body
 
@@ -142,8 +150,6 @@ class ReplayConnection:
                     self._end("answers what was not asked")
                     return
                 self._waiting.popleft()
-                if waiting.is_recorded:
-                    self.turns.append(Turn(time.time_ns(), False, frame))
                 if not waiting.future.done():
                     waiting.future.set_result(frame)
         except (asyncio.IncompleteReadError, OSError):
@@ -157,3 +163,8 @@ class ReplayConnection:
                 each.future.exception()  # nobody may be waiting for it
         self._waiting.clear()
         self._writer.close()
+
+
+def with_correlation_id(request: bytes, correlation_id: int) -> bytes:
+    """Return the frame of a request with another correlation id."""
+    return request[: PREFIX + 4] + correlation_id.to_bytes(4, "big") + request[PREFIX + 8 :]

@@ -12,9 +12,11 @@ Invariants:
 import asyncio
 import heapq
 import ssl
+import time
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from itertools import count
 from typing import Final
 
 from dissector.conversation.turns import Conversation
@@ -24,20 +26,33 @@ from dissector.protocol.codec.reader import reader
 from dissector.protocol.frame import frame_bytes
 from dissector.protocol.message import PREFIX, Values, read, request_layout, response_layout
 from dissector.protocol.schema.api_keys import ApiKey
+from dissector.protocol.schema.error_codes import ErrorCode
 from dissector.protocol.schema.loader import api
 from dissector.protocol.wire import EncodeError
 from dissector.proxy_server.settings import UpstreamTls
 from dissector.proxy_server.upstream import ConnectError, TlsError, tls_context
 from dissector.recorded_server.exchanges import RecordedExchange, RecordedExchanges
-from dissector.replaying.cluster import AskedCluster, look_at
-from dissector.replaying.connection import NoAnswerError, ReplayConnection
+from dissector.replaying.cluster import WAIT_SECONDS, AskedCluster, look_at
+from dissector.replaying.connection import NoAnswerError, ReplayConnection, SentFrame, with_correlation_id
 from dissector.replaying.effects import Effect, creates_topics, effect_of
 from dissector.replaying.logins import Login, LoginError
+from dissector.replaying.merging import merged
 from dissector.replaying.own_ids import OwnIds
+from dissector.replaying.replayed_connection import KeptConversation, KeptRequest, ReplayedConnection
+from dissector.replaying.routing import LEADERS, Routes
 
 MOST_BYTES: Final = 1 << 30
 """Bytes that are sent and received at most: they are held until they are compared."""
 MOST_IN_FLIGHT: Final = 1_000
+_ASK_AGAIN: Final = frozenset((
+    ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.LEADER_NOT_AVAILABLE, ErrorCode.NOT_COORDINATOR,
+    ErrorCode.COORDINATOR_NOT_AVAILABLE, ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, ErrorCode.NOT_CONTROLLER,
+    ErrorCode.CONCURRENT_TRANSACTIONS,
+))  # fmt: skip
+"""Brokers that answer so did nothing: they are not the ones to ask, or not yet ready."""
+_NOT_THERE: Final = frozenset((ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.UNKNOWN_TOPIC_ID))
+"""So they answer for a moment after a topic was created, too."""
+_PAUSE: Final = 0.1
 REPEATABLE: Final = frozenset(("PLAIN", "OAUTHBEARER"))
 """SASL mechanisms whose recorded tokens a broker may accept again."""
 
@@ -63,15 +78,6 @@ class ReplaySettings:
 
 
 @dataclass(slots=True)
-class _Sending:
-    """A recorded connection, and the one that stands for it."""
-
-    exchanges: list[RecordedExchange]
-    current: ReplayConnection | None = None
-    broker: BrokerAddress | None = None
-
-
-@dataclass(slots=True)
 class ReplayOutcome:
     """What became of a replay."""
 
@@ -93,7 +99,11 @@ class Replay:
         self._outcome = ReplayOutcome()
         self._context: ssl.SSLContext | None = None
         self._connections: list[ReplayConnection] = []
-        self._sendings: dict[int, _Sending] = {}
+        self._replayed: dict[int, ReplayedConnection] = {}
+        self._kept: list[KeptConversation] = []
+        self._correlation_ids = count(1)
+        self._routes: Routes
+        self._cluster: AskedCluster
         self.left_out: dict[str, Counter[str]] = {}
         """How many requests of each API are not sent, by the reason."""
 
@@ -109,8 +119,8 @@ class Replay:
             why = str(error) or "no answer to ApiVersions and Metadata"
             hint = "" if self._settings.login else "; it may want TLS (--tls) or a login (--user)"
             raise ReplayError(f"{self._settings.broker}: {why}{hint}") from None
-        self._ids.topic_ids |= cluster.topic_ids
-        self._ids.leader_epochs |= cluster.leader_epochs
+        self._cluster, self._routes = cluster, Routes(cluster, control)
+        self._learn_topics()
         chosen = self._chosen(cluster)
         try:
             await self._send_all(chosen, cluster, control)
@@ -118,12 +128,13 @@ class Replay:
             control.close()
             for each in self._connections:
                 each.close()
-        self._outcome.conversations = [
-            Conversation(each.client, each.server, each.turns)
-            for each in self._connections
-            if each is not control and each.turns
-        ]
+        self._outcome.conversations = [each.conversation for each in self._kept]
         return self._outcome
+
+    def _learn_topics(self) -> None:
+        """Know the ids of topics and the epochs of leaders as the cluster last had them."""
+        self._ids.topic_ids |= self._cluster.topic_ids
+        self._ids.leader_epochs |= self._cluster.leader_epochs
 
     def _chosen(self, cluster: AskedCluster) -> list[RecordedExchange]:
         """Return the exchanges whose requests are sent, in the order of time."""
@@ -168,9 +179,9 @@ class Replay:
     async def _send_all(self, chosen: list[RecordedExchange], cluster: AskedCluster, control: ReplayConnection) -> None:
         loop = asyncio.get_running_loop()
         for each in chosen:
-            self._sendings.setdefault(each.connection, _Sending([])).exchanges.append(each)
-        for sending in self._sendings.values():
-            sending.broker = await cluster.broker_of(control, sending.exchanges)
+            self._replayed.setdefault(each.connection, ReplayedConnection([])).exchanges.append(each)
+        for replayed in self._replayed.values():
+            replayed.home = await cluster.home(control, replayed.exchanges)
         in_flight: list[tuple[int, int, asyncio.Task[None]]] = []
         begin = loop.time()
         for number, each in enumerate(chosen):
@@ -187,54 +198,144 @@ class Replay:
             await task
 
     async def _send(self, each: RecordedExchange) -> "asyncio.Task[None] | None":
-        connection = await self._connection(self._sendings[each.connection])
-        sent = self._ids.request(each.asked)
+        replayed = self._replayed[each.connection]
+        home = replayed.home or self._settings.broker
+        sent, parts = await self._parts(each, replayed, home)
+        connections = {broker: await self._connection(replayed, broker) for broker in parts}
         try:
-            frame = each.request if sent == each.asked else _frame(each, sent)
+            frames = {
+                broker: each.request if part == each.asked else _frame(each, part) for broker, part in parts.items()
+            }
+            whole = frames[home] if len(frames) == 1 and home in frames else _frame(each, sent)
         except EncodeError as error:
             raise ReplayError(f"row {each.number}: {error}") from None
+        waits = each.response is not None
         try:
-            future = connection.send(frame, waits=each.response is not None)
+            under_way = {broker: connections[broker].send(frame, waits=waits) for broker, frame in frames.items()}
         except NoAnswerError as error:
             self._outcome.unanswered[clean(str(error))] += 1
             return None
-        await connection.drain()
-        return asyncio.get_running_loop().create_task(self._finish(each, sent, future, connection))
+        first = next(iter(under_way.values()))
+        assert replayed.kept is not None
+        kept = replayed.kept.sent(with_correlation_id(whole, first.correlation_id), waits=waits)
+        for connection in connections.values():
+            await connection.drain()
+        if not waits:
+            return None
+        finishing = self._finish(each, sent, under_way, replayed, connections, replayed.kept, kept)
+        return asyncio.get_running_loop().create_task(finishing)
+
+    async def _parts(
+        self, each: RecordedExchange, replayed: ReplayedConnection, home: BrokerAddress
+    ) -> tuple[Values, dict[BrokerAddress, Values]]:
+        """Return a request with ids of the cluster, and what each broker gets of it. Raises `ReplayError`."""
+        if len(self._cluster.nodes) < 2 or each.is_opaque:
+            sent = self._ids.request(each.asked)
+            return sent, {home: sent}
+        try:
+            if each.key in LEADERS:
+                await self._cluster.find_leaders(self._routes.control, _topics(each))
+                self._learn_topics()
+            sent = self._ids.request(each.asked)
+            parts = await self._routes.parts(each.key, sent, home)
+        except (NoAnswerError, TimeoutError) as error:
+            raise ReplayError(f"{self._settings.broker}: {error or 'no answer to Metadata'}") from None
+        return sent, replayed.sessions.parts(each.key, sent, parts)
 
     async def _finish(
-        self, each: RecordedExchange, sent: Values, future: "asyncio.Future[bytes]", connection: ReplayConnection
+        self,
+        each: RecordedExchange,
+        sent: Values,
+        under_way: Mapping[BrokerAddress, SentFrame],
+        replayed: ReplayedConnection,
+        connections: Mapping[BrokerAddress, ReplayConnection],
+        conversation: KeptConversation,
+        kept: KeptRequest,
     ) -> None:
-        """Wait for a response, and learn from it."""
-        if each.response is None:
-            return
+        """Wait for the response, or for those of which it is made, and learn from it."""
         known = api(each.key)
         name = f"{known.name if known else each.key} v{each.version}"
-        try:
-            frame = await asyncio.wait_for(future, self._settings.timeout + each.latency_ns / 1e9)
-        except TimeoutError:
-            self._outcome.unanswered[f"{name}: no response within {self._settings.timeout:g} s"] += 1
-            connection.close()
+        answers: dict[BrokerAddress, bytes] = {}
+        for broker, waiting in under_way.items():
+            try:
+                timeout = self._settings.timeout + each.latency_ns / 1e9
+                answers[broker] = await asyncio.wait_for(waiting.future, timeout)
+            except TimeoutError:
+                self._outcome.unanswered[f"{name}: no response within {self._settings.timeout:g} s"] += 1
+                connections[broker].close()
+            except NoAnswerError as error:
+                self._outcome.unanswered[f"{name}: the broker {error}"] += 1
+        if len(answers) < len(under_way):
+            conversation.received(kept, None)
             return
-        except NoAnswerError as error:
-            self._outcome.unanswered[f"{name}: the broker {error}"] += 1
-            return
-        self._ids.learn(each, read(frame, response_layout(each.key, each.version, frame)).body)
+        bodies = {broker: self._body(each, frame) for broker, frame in answers.items()}
+        for broker, body in bodies.items():
+            replayed.sessions.learn(each.key, broker, body)
+        if self._was_refused(each, bodies.values()):
+            again = await self._again(each, replayed)
+            answers = again or answers
+            bodies = {broker: self._body(each, frame) for broker, frame in answers.items()}
+        body, first = merged([*bodies.values()]), next(iter(answers.values()))
+        conversation.received(kept, first if len(answers) == 1 else _merged_frame(each, first, body))
+        self._ids.learn(each, body)
+        if each.key in (ApiKey.CREATE_TOPICS, ApiKey.METADATA):
+            self._cluster.created()
 
-    async def _connection(self, sending: _Sending) -> ReplayConnection:
-        """Return the connection that stands for a recorded one, open. Raises `ReplayError`."""
-        if sending.current is None or sending.current.is_closed:
-            total = sum(len(turn.data) for each in self._connections for turn in each.turns)
-            if total > MOST_BYTES:
+    def _body(self, each: RecordedExchange, frame: bytes) -> Values:
+        return read(frame, response_layout(each.key, each.version, frame)).body
+
+    def _was_refused(self, each: RecordedExchange, bodies: Iterable[Values]) -> bool:
+        """Whether brokers of a cluster did nothing, as others are to be asked, or as they are not ready; and the
+        recorded one did not say that."""
+        if len(self._cluster.nodes) < 2:
+            return False
+        refusals = _ASK_AGAIN | _NOT_THERE if _topics(each) <= self._cluster.topics else _ASK_AGAIN
+        codes = {code for body in bodies for code in _codes(body)}
+        return bool(codes) and codes <= refusals and not refusals & {*_codes(each.answered)}
+
+    async def _again(self, each: RecordedExchange, replayed: ReplayedConnection) -> dict[BrokerAddress, bytes]:
+        """Look for the leaders and the coordinator again, and ask again, for a while, as clients do; return the last
+        answers, none where a broker gave none. Sessions begin again."""
+        until = time.monotonic() + WAIT_SECONDS
+        home = replayed.home or self._settings.broker
+        answers: dict[BrokerAddress, bytes] = {}
+        while time.monotonic() < until:
+            await asyncio.sleep(_PAUSE)
+            self._routes.moved()
+            _, parts = await self._parts(each, replayed, home)
+            try:
+                for broker, part in parts.items():
+                    connection = await self._connection(replayed, broker)
+                    sent = connection.send(_frame(each, part), waits=True)
+                    answers[broker] = await asyncio.wait_for(sent.future, self._settings.timeout)
+            except (NoAnswerError, TimeoutError):
+                return {}
+            answers = {broker: answers[broker] for broker in parts}
+            bodies = {broker: self._body(each, frame) for broker, frame in answers.items()}
+            for broker, body in bodies.items():
+                replayed.sessions.learn(each.key, broker, body)
+            if not self._was_refused(each, bodies.values()):
+                break
+        return answers
+
+    async def _connection(self, replayed: ReplayedConnection, broker: BrokerAddress) -> ReplayConnection:
+        """Return the connection to a broker that stands for a recorded one, open. Raises `ReplayError`."""
+        found = replayed.open.get(broker)
+        if found is None or found.is_closed:
+            if sum(each.size for each in self._kept) > MOST_BYTES:
                 raise ReplayError(f"more than {MOST_BYTES >> 30} GiB were sent and received: replay only a part")
             try:
-                sending.current = await self._open(sending.broker or self._settings.broker, self._settings.login)
+                made = await self._open(broker, self._settings.login)
             except (ConnectError, LoginError) as error:
-                if sending.broker in (None, self._settings.broker):
+                if broker == self._settings.broker:
                     raise ReplayError(str(error)) from None
                 self._say(f"{error}; its requests go to {self._settings.broker}")
-                sending.broker = None
-                return await self._connection(sending)
-        return sending.current
+                made = await self._connection(replayed, self._settings.broker)
+            if found is not None or replayed.kept is None:
+                replayed.kept = KeptConversation(made)
+                self._kept.append(replayed.kept)
+            replayed.open[broker] = made
+        return replayed.open[broker]
 
     def _recorded_login(self) -> Login | None:
         """Return who logs in with PLAIN in the recording, if that may be sent again: to look at the cluster first."""
@@ -245,7 +346,7 @@ class Replay:
         return None
 
     async def _open(self, broker: BrokerAddress, login: Login | None) -> ReplayConnection:
-        made = await ReplayConnection.open(broker, self._settings.tls, self._context, login)
+        made = await ReplayConnection.open(broker, self._settings.tls, self._context, login, self._correlation_ids)
         self._connections.append(made)
         return made
 
@@ -256,6 +357,37 @@ def _frame(each: RecordedExchange, asked: Values) -> bytes:
     assert layout.header is not None
     header, _ = reader(layout.header, layout.header_version)(each.request, PREFIX, len(each.request))
     return frame_bytes(layout, header, asked)
+
+
+def _merged_frame(each: RecordedExchange, first: bytes, body: Values) -> bytes:
+    """Write a response that was made of several, with the header of the first one."""
+    layout = response_layout(each.key, each.version, first)
+    if layout.header is None or layout.body is None:
+        return first
+    header, _ = reader(layout.header, layout.header_version)(first, PREFIX, len(first))
+    try:
+        return frame_bytes(layout, header, body)
+    except EncodeError:
+        return first
+
+
+def _topics(each: RecordedExchange) -> set[str]:
+    """Return the topics that a request names."""
+    partitions = {entity[0][1] for entity in each.entities if [name for name, _ in entity] == ["name", "index"]}
+    return {str(name) for name in partitions}
+
+
+def _codes(values: object) -> Iterator[int]:
+    """Yield the error codes in a body: those of partitions, and no zero of what is around them."""
+    if isinstance(values, list):
+        for each in values:
+            yield from _codes(each)
+    elif isinstance(values, Mapping):
+        inner = [code for value in values.values() for code in _codes(value)]
+        own = values.get("error_code")
+        yield from inner
+        if isinstance(own, int) and (own or not inner):
+            yield own
 
 
 def left_out_words(left_out: dict[str, Counter[str]]) -> list[str]:
