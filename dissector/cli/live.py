@@ -242,8 +242,10 @@ class _TimeUpError(Exception):
 def _unread_words(packets: int, settings: RecordingSettings) -> str:
     """Return what became of packets that were not read."""
     words = f"{counted(packets, 'packet')} not analyzed"
+    if settings.ring is not None:
+        return f"{words}: the files of {clean(settings.path)} have them, as far as the ring keeps them"
     if settings.path:
-        return f"{words}: kdissect show has them from {clean(settings.path)}"
+        return f"{words}: {clean(settings.path)} has them"
     return f"{words}: -w FILE would have kept them"
 
 

@@ -9,7 +9,7 @@ from typing import Any, cast
 import numpy as np
 import pytest
 
-from dissector.capture.live import CaptureSettings
+from dissector.capture.live import CaptureSettings, RingSettings
 from dissector.cli import live
 from dissector.core.arrays import Int64
 
@@ -55,10 +55,13 @@ Print = Callable[..., None]
 def printed(monkeypatch: pytest.MonkeyPatch) -> Print:
     monkeypatch.setattr(live, "is_output_closed", lambda: False)
 
-    def run(capture: BehindCapture, *, path: str = "", reads_all: bool = False, seconds: float = 0.2) -> None:
+    def run(
+        capture: BehindCapture, *, path: str = "", ring: RingSettings | None = None, reads_all: bool = False,
+        seconds: float = 0.2,
+    ) -> None:  # fmt: skip
         monkeypatch.setattr(live, "LAST_SECONDS", seconds)
         output = live.LiveOutput(on_screen=False)
-        settings = CaptureSettings("lo", (), "", promiscuous=False, path=path)
+        settings = CaptureSettings("lo", (), "", promiscuous=False, path=path, ring=ring)
         live._print(cast(Any, capture), cast(Any, EndedRecording()), settings, output, reads_all=reads_all)
 
     return run
@@ -71,8 +74,14 @@ def test_the_rest_is_left_to_the_file_after_a_while(printed: Print, capsys: pyte
     lines = capsys.readouterr().err.splitlines()
     assert lines[-2:] == [
         "kdissect: 1,000 packets still to be read, for 0.2 s at most; press Ctrl+C again to skip them",
-        "kdissect: 1,000 packets not analyzed: kdissect show has them from kept.pcapng",
+        "kdissect: 1,000 packets not analyzed: kept.pcapng has them",
     ]
+
+
+def test_a_ring_has_the_last_of_them(printed: Print, capsys: pytest.CaptureFixture[str]) -> None:
+    printed(BehindCapture(1 << 30), path="kept.pcapng", ring=RingSettings(kilobytes=10))
+    last = capsys.readouterr().err.splitlines()[-1]
+    assert last.endswith("not analyzed: the files of kept.pcapng have them, as far as the ring keeps them")
 
 
 def test_without_a_file_they_are_gone(printed: Print, capsys: pytest.CaptureFixture[str]) -> None:
