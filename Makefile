@@ -117,7 +117,7 @@ clients: $(VENV)/.tests ## record twelve clients and their earlier releases in p
 
 proxied: $(VENV)/.tests ## run those clients through the proxy and hold it to the brokers' logs (as root; needs what `make clients` needs)
 	@$(BIN)/python -m tools.lab.proxied
-	@$(BIN)/python -m tools.lab.proxied --brokers 3 --way plain --way tls
+	@$(BIN)/python -m tools.lab.proxied --brokers 3 --way plain --way tls --way mtls --way PLAIN --way SCRAM --way OAUTHBEARER
 	@$(BIN)/python -m tools.lab.proxied.page
 
 client-faults: $(VENV)/.tests ## run them into faults that the proxy injects, and make docs/proxied-clients.md from the recordings (as root)

@@ -1,6 +1,7 @@
 """The page of clients through the proxy says what was kept of the last runs."""
 
 import json
+from typing import Final
 
 import pytest
 
@@ -13,6 +14,9 @@ from tools.lab.proxied.results import Outcome, read_results
 from tools.lab.proxied.ways import WAYS
 from tools.lab.survey.clients import CLIENTS
 from tools.lab.survey.recording_files import LARGEST, provenance_path
+
+LEAST: Final = 4
+"""Clients of which each login at three brokers was run."""
 
 
 @pytest.mark.exhaustive
@@ -42,11 +46,14 @@ def test_what_was_injected_is_found_in_the_recordings() -> None:
         assert len(aftermath(path, rule.api).hurt) == kept["fired"] > 0
 
 
-def test_every_client_went_every_way_and_nothing_differed() -> None:
+def test_clients_went_every_way_and_nothing_differed() -> None:
+    """Each at one broker, and at three without a login; at three with one at least four."""
     results = read_results()
-    for brokers, ways in (("1", WAYS.keys()), ("3", {"plain", "tls"})):
+    every = {client.name for client in CLIENTS}
+    for brokers, ways in (("1", WAYS.keys()), ("3", WAYS.keys() - {"both"})):
         assert results[brokers].keys() == ways
         for way, clients in results[brokers].items():
-            assert clients.keys() == {client.name for client in CLIENTS}
+            has_login = brokers == "3" and way not in ("plain", "tls")
+            assert (len(clients) >= LEAST and clients.keys() <= every) if has_login else clients.keys() == every
             for name, kept in clients.items():
                 assert kept["refusal"] or Outcome(**kept).is_good, (brokers, way, name)
