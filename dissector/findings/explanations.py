@@ -137,8 +137,8 @@ OF_EXCHANGES: Final = (
     Explanation(
         "not-a-broker", "Server of another protocol", ERROR,
         "The client sends Kafka requests, and the server responds in a different protocol.",
-        "bootstrap.servers, or a proxy, has the port of another service, often an HTTP one such as a schema registry, "
-        "Kafka Connect or a metrics endpoint.",
+        "The client's bootstrap.servers, or a proxy, has the port of another service, often an HTTP one such as a "
+        "schema registry, Kafka Connect or a metrics endpoint.",
         "Correct bootstrap.servers: it needs the address of a broker's listener, by default on port 9092.",
     ),
     Explanation(
