@@ -183,8 +183,8 @@ async def test_messages_are_held_looked_at_edited_and_sent_on(tmp_path: Path, mo
         await asyncio.to_thread(screen.client.send, "Heartbeat")
         await screen.until(lambda: screen.listed)
         await screen.press("e")
-        await screen.until(lambda: any("the message still waits" in each for each in screen.notifications()))
-        [words] = [each for each in screen.notifications() if "still waits" in each]
+        await screen.until(lambda: any("the message is still held" in each for each in screen.notifications()))
+        [words] = [each for each in screen.notifications() if "is still held" in each]
         assert words.startswith("request.body.group_id: 7 "), words
         assert len(screen.listed) == 1
         await screen.press("x")
