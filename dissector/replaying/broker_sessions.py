@@ -8,9 +8,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
+from dissector.core.addresses import BrokerAddress
 from dissector.protocol.message import Values
 from dissector.protocol.schema.api_keys import ApiKey
-from dissector.core.addresses import BrokerAddress
 
 SHARING: Final = frozenset((ApiKey.SHARE_FETCH, ApiKey.SHARE_ACKNOWLEDGE))
 _LISTS: Final = ("topics", "forgotten_topics_data")

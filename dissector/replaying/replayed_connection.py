@@ -10,8 +10,8 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from dissector.conversation.turns import Conversation, Turn
-from dissector.protocol.message import PREFIX
 from dissector.core.addresses import BrokerAddress
+from dissector.protocol.message import PREFIX
 from dissector.recorded_server.exchanges import RecordedExchange
 from dissector.replaying.broker_sessions import BrokerSessions
 from dissector.replaying.connection import ReplayConnection

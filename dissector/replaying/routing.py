@@ -8,9 +8,9 @@ recorded connection's other requests go.
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
+from dissector.core.addresses import BrokerAddress
 from dissector.protocol.message import Values
 from dissector.protocol.schema.api_keys import ApiKey
-from dissector.core.addresses import BrokerAddress
 from dissector.replaying.cluster import GROUP, TRANSACTION, AskedCluster, Coordinated
 from dissector.replaying.connection import ReplayConnection
 

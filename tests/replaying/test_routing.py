@@ -6,9 +6,9 @@ from typing import Any, cast
 
 import pytest
 
+from dissector.core.addresses import BrokerAddress
 from dissector.protocol.schema.api_keys import ApiKey
 from dissector.protocol.schema.model import Versions
-from dissector.core.addresses import BrokerAddress
 from dissector.replaying.broker_sessions import BrokerSessions
 from dissector.replaying.cluster import AskedCluster
 from dissector.replaying.connection import ReplayConnection
