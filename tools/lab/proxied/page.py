@@ -29,8 +29,7 @@ _INTRO: Final = f"""# Twelve clients through the proxy
 
 The programs of [twelve clients](clients.md) run in a network namespace from which they can reach only `kdissect
 proxy`, with brokers of Kafka {kafka_version()} behind it. `make proxied` and `make client-faults` run them again
-and make this page; `make proxied-page` makes it from the saved results of the last runs. No cell is written by
-hand.
+and make this page; `make proxied-page` makes it from the saved results of the last runs.
 
 ## Recorded, and logged
 
@@ -49,7 +48,8 @@ _THREE: Final = """
 ### Three brokers
 
 The program produces and consumes three records per second. In the meantime, the partition gets another leader, and a
-broker is stopped and started again. A broker may not log its last answers before it stops.
+broker is stopped and started again. A broker may not log its last answers before it stops. The saved results of
+mutual TLS and the three logins were restored from what that run printed.
 
 """
 _FAULTED: Final = f"""
