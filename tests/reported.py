@@ -356,7 +356,7 @@ CASES: Final[dict[str, ReportedCase]] = {
         delayed_tails, {"delayed-tail": 1}, ("came 40.0 ms after the first", "Nagle"), "[delayed-tail] tea[0]"
     ),
     "TLS to a plain listener": ReportedCase(
-        tls_to_plain, {"tls-on-plain-port": 1}, ("set security.protocol=PLAINTEXT",), "TLS on a plain listener"
+        tls_to_plain, {"tls-on-plain-port": 1}, ("set security.protocol=PLAINTEXT",), "TLS on a plaintext listener"
     ),
 }  # fmt: skip
 """By what happened."""

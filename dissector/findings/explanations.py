@@ -107,10 +107,10 @@ OF_EXCHANGES: Final = (
         "ssl.create_default_context, as aiokafka's does; give kafka-python an ssl_context with keylog_filename. Go "
         "(franz-go, sarama, kafka-go): KeyLogWriter in the tls.Config. Node (kafkajs): node --tls-keylog=FILE. Rust "
         "(rustls): key_log = Arc::new(KeyLogFile::new()), and SSLKEYLOGFILE. Unmodified programs with OpenSSL or Go: "
-        "eCapture in keylog mode, on Linux as root. Or capture on a plain listener.",
+        "eCapture in keylog mode, on Linux as root. Or capture on a plaintext listener.",
     ),
     Explanation(
-        "tls-on-plain-port", "TLS on a plain listener", ERROR,
+        "tls-on-plain-port", "TLS on a plaintext listener", ERROR,
         "The client begins a TLS handshake, and the server closes the connection without sending a byte.",
         "The listener is PLAINTEXT or SASL_PLAINTEXT, but the client is configured with security.protocol=SSL or "
         "SASL_SSL. The broker reads the beginning of the handshake as a size, which exceeds socket.request.max.bytes.",

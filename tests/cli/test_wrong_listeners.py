@@ -21,7 +21,7 @@ def test_tls_at_a_plain_listener_is_counted_by_listener(command: str, tmp_path: 
     path = pcap_of(tmp_path, plain(19092), tls(19092, 1), tls(19092, 2), tls(19094, 3))
     text = said(command, path)
     assert "10.0.0.9:19092, 2 connections: TLS on a plaintext listener: set security.protocol=PLAINTEXT" in text
-    assert "10.0.0.9:19094, 1 connection: TLS on a plain listener" in text
+    assert "10.0.0.9:19094, 1 connection: TLS on a plaintext listener" in text
 
 
 @cases("command", ["check", "stats"])
