@@ -2,7 +2,9 @@
 
 import copy
 import functools
+import gc
 import json
+import weakref
 from collections.abc import Generator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -234,3 +236,16 @@ def test_findings_say_where_in_the_exchange_they_are(recorded: Path) -> None:
                     break
                 value = value[int(field)] if isinstance(value, list) else value[field]
             json.dumps(value, default=str)
+
+
+def test_examined_rows_are_freed_without_a_search_for_garbage() -> None:
+    gc.disable()
+    try:
+        rows = ExaminedRows(lambda _, _name: np.zeros(3, np.int64))
+        chosen = rows.with_request.with_response
+        assert (len(rows.unanswered.latency_ns), len(chosen.latency_ns)) == (0, 3)
+        alive = [weakref.ref(each) for each in (rows, chosen)]
+        del rows, chosen
+        assert [each() for each in alive] == [None, None]
+    finally:
+        gc.enable()

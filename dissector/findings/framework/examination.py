@@ -28,7 +28,7 @@ from dissector.findings.framework.aggregation import EXTRACTORS, ImmediateAggreg
 from dissector.findings.framework.body_reader import BodyReader
 from dissector.findings.framework.detector import ConnectionDetector
 from dissector.findings.framework.examination_queue import examination_queue, in_start_order
-from dissector.findings.framework.examined_rows import ExaminedRows
+from dissector.findings.framework.examined_rows import ExaminedRows, LazyColumns
 from dissector.findings.framework.examiner_group import ExaminerGroup
 from dissector.findings.framework.extractor import NO_API, Apis, Examiner, Extractor
 from dissector.findings.framework.fitting_requests import FittingRequests, message_faults
@@ -214,7 +214,7 @@ class Examination:
     def _columns(self, row: Int64) -> ExaminedRows:
         return ExaminedRows(lambda rows, name: row if name == "row" else self._column(rows, name))
 
-    def _column(self, rows: ExaminedRows, name: str) -> Int64:
+    def _column(self, rows: LazyColumns, name: str) -> Int64:
         table, frames = self._index.table, self._index.frames
         if name in _TABLE_COLUMNS:
             return getattr(table, name).values[rows.row].astype(np.int64)  # type: ignore[no-any-return]  # a `Column`

@@ -45,16 +45,16 @@ class ExaminedRows:
     """From the first byte of the request to the last one."""
     response_transfer_ns: Int64
 
-    def __init__(self, make: "Callable[[ExaminedRows, str], Int64]") -> None:
+    def __init__(self, make: "Callable[[LazyColumns, str], Int64]") -> None:
         """`make` returns a column of these rows by its name, `(n,)`."""
-        self._make = make
+        self._columns = LazyColumns(make)
 
     def __getattr__(self, name: str) -> Int64:
         if name not in COLUMNS:
             raise AttributeError(name)
-        column = self._make(self, name)
+        column = getattr(self._columns, name)
         setattr(self, name, column)
-        return column
+        return column  # type: ignore[no-any-return]  # all of them are columns
 
     def __getstate__(self) -> dict[str, Int64]:
         """For a checkpoint: the columns."""
@@ -67,12 +67,14 @@ class ExaminedRows:
 
     def followed_by(self, others: "ExaminedRows") -> "ExaminedRows":
         """Return these rows and others."""
-        return ExaminedRows(lambda _, name: np.concatenate((getattr(self, name), getattr(others, name))))
+        ours, theirs = self._columns, others._columns
+        return ExaminedRows(lambda _, name: np.concatenate((getattr(ours, name), getattr(theirs, name))))
 
     def where(self, which: Bool | Int64 | slice) -> "ExaminedRows":
         """Return the rows of a mask, of positions or of a slice."""
         at = np.flatnonzero(which) if isinstance(which, np.ndarray) and which.dtype == np.bool_ else which
-        return ExaminedRows(lambda _, name: getattr(self, name)[at])  # a mask would be searched for each column
+        columns = self._columns  # a mask would be searched for each column
+        return ExaminedRows(lambda _, name: getattr(columns, name)[at])
 
     @cached_property
     def latency_ns(self) -> Int64:
@@ -111,6 +113,23 @@ class ExaminedRows:
         """The exchanges without the response that they should have."""
         waits = self.is_exchange & (self.response == NO_FRAME)
         return self.where(waits & (self.flags & Flag.NO_RESPONSE_EXPECTED == 0))
+
+
+class LazyColumns:
+    """Columns that are made when they are first asked for. Rows chosen of others keep these and not the rows, which may
+    keep them: there are no cycles, as garbage is rarely searched for."""
+
+    row: Int64
+
+    def __init__(self, make: "Callable[[LazyColumns, str], Int64]") -> None:
+        self._make = make
+
+    def __getattr__(self, name: str) -> Int64:
+        if name not in COLUMNS:
+            raise AttributeError(name)
+        column = self._make(self, name)
+        setattr(self, name, column)
+        return column
 
 
 COLUMNS: Final = tuple(ExaminedRows.__annotations__)
