@@ -48,6 +48,10 @@ class Expansion:
         """Bytes of captures."""
         self._listed = IdentityCache[bool](MOST_LISTED)
         """The sessions that were listed last."""
+        self.leave()
+
+    def leave(self) -> None:
+        """Begin a run that shares no room with the process that this one was forked from."""
         self._numbers = np.frombuffer(mmap.mmap(-1, mmap.PAGESIZE), np.int64, 3)
         """What is left, sections and sessions that were left out: in memory that forked processes share."""
         self.begin()

@@ -8,10 +8,12 @@ Invariant: nothing here starts a thread that a fork must have; those of numpy an
 """
 
 import gc
+import os
 
 import pyspark.worker  # noqa: F401  # what a worker runs
 from pyspark.daemon import manager
 
+from dissector.core.expansion import RUN
 from dissector.tables.arrow_types import keep_pandas_out
 
 keep_pandas_out()
@@ -20,4 +22,5 @@ keep_pandas_out()
 if __name__ == "__main__":
     gc.collect()
     gc.freeze()
+    os.register_at_fork(after_in_child=RUN.leave)  # a worker sets its room by what it reads itself
     manager()

@@ -1,6 +1,7 @@
 """What all frames of a run become together is bounded, and what was left out is said."""
 
 import json
+import os
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -229,3 +230,16 @@ def test_lists_of_tiny_records_end_with_the_room(tmp_path: Path, room: Expansion
             found = [sum(1 for _ in records_of(each)) for each in capture.at(rows)]
     assert found == [2_000, 0, 0]
     assert "compressed records were not decompressed" in room.complaint()
+
+
+def test_a_fork_that_leaves_takes_nothing_from_others() -> None:
+    for leaves in (False, True):
+        room = Expansion()
+        child = os.fork()
+        if not child:
+            if leaves:
+                room.leave()
+            room.take(0, DEFAULT.most_run_expansion)
+            os._exit(room.has_room)
+        assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+        assert room.has_room == leaves
