@@ -18,9 +18,12 @@ from tests.forked import run_module
 from tests.needs import needs
 
 PROGRAM = typer.main.get_command(app)
-NEEDS = ("sudo", "probe", "proxy", "kdissect serve", "kdissect replay", "--web", "4.5.0", "man -l", "duckdb -init")
-"""Parts of examples that need what a test may lack: root's rights, a broker, a release to come, another program;
-or what serves until it is interrupted."""
+NEEDS = (
+    "sudo", "probe", "proxy", "kdissect serve", "kdissect replay", "--web", "4.5.0", "man -l", "duckdb -init",
+    "--catalog",
+)  # fmt: skip
+"""Parts of examples that need what a test may lack: root's rights, a broker, a release to come, another program, a
+catalog; or what serves until it is interrupted."""
 OF_A_SHELL = "|>*{"
 """What only a shell understands, where it is not quoted."""
 QUOTED = re.compile("'[^']*'")

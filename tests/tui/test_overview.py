@@ -86,7 +86,7 @@ async def test_tab_arrows_and_clicks_change_the_page() -> None:
         assert "Fields" in screen.lines().splitlines()[2]
         await screen.press("l", "right", "h")
         assert "Latency" in screen.lines().splitlines()[2]
-        await screen.press("l")
+        await screen.press("l", "l")
         [errors] = [tab for tab in tabs("summary", 78) if tab.page == "error"]
         await screen.pilot.click("#pages", offset=(1 + errors.cells.start, 0))
         await screen.settle()
@@ -112,13 +112,15 @@ async def test_keys_move_along_the_lines() -> None:
     async with opened(TRANSACTIONS, size=(80, 24)) as (screen, _):
         await screen.press("o")
         first = lines(screen).cursor
-        await screen.press("down", "j", "k")
-        assert lines(screen).cursor == first + 1
-        await screen.press("J")
+        await screen.press("J", "j", "j", "k")
+        assert str(lines(screen).target).startswith("api")
+        await screen.press("K")
+        assert lines(screen).cursor == first
+        await screen.press("J", "J")
         assert str(lines(screen).target).startswith("client_id")
         await screen.press("right_curly_bracket")
         assert str(lines(screen).target).startswith("conn")
-        await screen.press("K", "left_curly_bracket")
+        await screen.press("K", "K", "left_curly_bracket")
         assert lines(screen).cursor == first
         await screen.press("G")
         assert "latency" in str(lines(screen).target)

@@ -41,8 +41,10 @@ def _section(each: Explanation) -> str:
 def examples() -> dict[str, tuple[str, str]]:
     """By code, the smallest recording that shows it, and its message there."""
     found: dict[str, tuple[str, str]] = {}
-    # Of the clients' recordings those of a restart: no other has connections that were closed before a request.
-    paths = [*PCAPS.rglob("*.pcapng"), *PCAPS.rglob("*.pcap"), *PCAPS.glob("clients/*/broker-restarted-1.pcapng.zst")]
+    # Of the clients' recordings those of a restart: no other has connections that were closed before a request. And one
+    # client's after faults: they have what a proxy injected.
+    compressed = [*PCAPS.glob("clients/*/broker-restarted-1.pcapng.zst"), *PCAPS.glob("faulted/java-4.3/*.pcapng.zst")]
+    paths = [*PCAPS.rglob("*.pcapng"), *PCAPS.rglob("*.pcap"), *compressed]
     for path in sorted(paths, key=lambda each: (each.stat().st_size, each)):
         with dissector.open(path) as capture:
             for code, message in _messages(capture):

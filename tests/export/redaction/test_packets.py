@@ -32,7 +32,9 @@ def redacted(source: Path | str, target: Path, rows: list[int] | None = None) ->
         list(capture.read())
         redactor = Redactor()
         chosen = range(len(capture)) if rows is None else rows
-        packets = redacted_packets(capture, chosen, RedactedFrames(capture, redactor), redactor.addresses)
+        frames = RedactedFrames(capture, redactor)
+        frames.learn(chosen)
+        packets = redacted_packets(capture, chosen, frames, redactor.addresses)
         target.write_bytes(b"".join(pcapng(packets, "made for a test")))
     return redactor
 
