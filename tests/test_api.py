@@ -75,7 +75,7 @@ def test_a_lone_response_that_many_fit_is_not_claimed() -> None:
 
 
 def test_an_api_without_its_version_is_a_mistake() -> None:
-    with pytest.raises(TypeError, match="together"):
+    with pytest.raises(TypeError, match="both the API and its version"):
         dissector.decode_response(response(1), api_key=3)
 
 

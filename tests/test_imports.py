@@ -28,6 +28,14 @@ def test_the_engine_imports_neither_textual_nor_pyspark() -> None:
 
 
 @pytest.mark.slow
+def test_no_module_reads_the_tables_of_apis_as_it_is_imported() -> None:
+    """A release that a user imports until they are needed is among them."""
+    run = "import dissector.cli.every_command, tui.app, tui.screens.main_screen\n"
+    run += "from dissector.protocol.schema import loader\nassert not loader._index.cache_info().currsize"
+    assert "textual" in imported(run)
+
+
+@pytest.mark.slow
 def test_what_workers_of_spark_are_forked_of_has_no_pandas_and_no_threads_of_deltalake() -> None:
     pytest.importorskip("pyspark", reason="NOT TESTED with pyspark: it is not installed")
     modules = imported("import dissector.pipeline.worker_daemon")

@@ -61,7 +61,7 @@ def test_connections_matched_by_hand_are_compared_with_each_other_alone() -> Non
 @cases(
     ("arguments", "words"),
     [
-        ((JAVA,), b"with one capture, --a and --b choose what to compare"),
+        ((JAVA,), b"with one capture, choose what to compare with --a and --b"),
         ((JAVA, OTHER, "--match", "5=5"), b"--match 5=5: write the connections as A:3=B:5"),
         ((JAVA, AGAIN, OTHER, "--a", "api == Fetch"), b"need two sides"),
         ((JAVA, OTHER, "--b", "api = Fetch"), b"--b: column"),

@@ -38,7 +38,7 @@ def test_another_file_of_the_same_name_is_left_as_it_is(tmp_path: Path) -> None:
     (tmp_path / "orders.pcapng").write_bytes(b"mine")
     code, _, errors = samples(str(tmp_path))
     assert code == 2
-    assert "there is another file of this name" in errors
+    assert "a different file of this name exists" in errors
     assert (tmp_path / "orders.pcapng").read_bytes() == b"mine"
     (tmp_path / "orders.pcapng").unlink()
     assert samples(str(tmp_path))[0] == samples(str(tmp_path))[0] == 0

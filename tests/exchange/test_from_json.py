@@ -72,11 +72,11 @@ def test_a_broker_that_lacks_the_version_answers_in_version_0(body: dict[str, ob
     ("change", "words"),
     [
         ({"request": {"body": {"topics": [{"name": 7}]}}}, "request.body.topics[0].name: 7 is not a string"),
-        ({"request": {"body": {"nonsense": 1}}}, "request.body.nonsense: there is no such field"),
+        ({"request": {"body": {"nonsense": 1}}}, "request.body.nonsense: no such field"),
         ({"request": {"body": []}}, "request.body: [] is not a structure"),
         ({"request": 1}, "request: is not an object"),
         ({"request": {"header": 1}}, "request.header: is not an object"),
-        ({"request": {"header": {"x": 1}, "body": {}}}, "request.header.x: there is no such field"),
+        ({"request": {"header": {"x": 1}, "body": {}}}, "request.header.x: no such field"),
         ({"request": {"header": {"request_api_version": 1}}}, "request.header.request_api_version: 1, but the line"),
         ({"correlation_id": 2**31}, "request.header.correlation_id: 2147483648 is not in the range"),
         ({"client_id": "x" * 40_000}, "request.header.client_id: 40,000 bytes are too long"),

@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 from dissector.bulk.body_columns import BodyColumns
 from dissector.capture_session import Capture
 from dissector.core.finding import Finding, Severity
+from dissector.core.object_graph import from_nodes, to_nodes
 from dissector.findings.detectors.rebalance_loop import GroupExtractor
 from dissector.findings.detectors.repeated_errors import RepeatedExpectedError
 from dissector.findings.detectors.versions import RejectionExtractor
@@ -249,3 +250,11 @@ def test_examined_rows_are_freed_without_a_search_for_garbage() -> None:
         assert [each() for each in alive] == [None, None]
     finally:
         gc.enable()
+
+
+def test_examined_rows_of_a_checkpoint_can_be_chosen_and_joined() -> None:
+    rows = rows_of([1, 1, 2], [3, 0, 1])
+    again = from_nodes(to_nodes(rows))
+    assert isinstance(again, ExaminedRows)
+    assert again.where(again.connection == 1).followed_by(rows).api_key.tolist() == [3, 0, 3, 0, 1]
+    assert from_nodes(to_nodes(again)).connection.tolist() == [1, 1, 2]

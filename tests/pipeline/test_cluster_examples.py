@@ -52,7 +52,7 @@ def test_the_command_of_the_manifest_is_one_that_the_program_has(tmp_path: Path)
     done = kdissect(*[word.replace("s3://", f"{tmp_path}/") for word in [*words, *args]], "--master=nowhere")
     assert done.returncode == 2
     assert done.stderr.count(b"\n") == 1
-    assert b"nowhere: no master" in done.stderr or b"no such file" in done.stderr, done.stderr
+    assert b"nowhere: not a master" in done.stderr or b"no such file" in done.stderr, done.stderr
 
 
 def test_the_script_for_yarn_is_a_shell_script(tmp_path: Path) -> None:

@@ -76,6 +76,8 @@ def test_a_ring_that_is_followed_and_killed_gives_the_tables_of_one_run(tmp_path
     assert len(there["captures"]) == len(list((tmp_path / "ring").iterdir())) > 5
     assert len(there["exchanges"]) > 1_000
     assert there["findings"]
+    for row in (*there["captures"], *expected["captures"]):
+        row.pop("other_connections")  # unknown where connections go on in the next micro-batch
     for name in there:
         followed, whole = lines(there[name]), lines(expected[name])
         assert sorted(set(followed) - set(whole))[:3] == sorted(set(whole) - set(followed))[:3], name

@@ -13,11 +13,11 @@ from dissector.exchange.model import ExchangeMessage
 from dissector.groups.group_messages import EPOCH_APIS
 from dissector.protocol.codec.structs import values_of
 from dissector.protocol.message import Values
+from dissector.protocol.schema.api_keys import ApiKey
 from dissector.protocol.schema.error_codes import ErrorCode
 from dissector.protocol.schema.errors import error_name, is_retriable
 from dissector.protocol.schema.field_enums import CoordinatorType, FetchSessionEpoch
 from dissector.protocol.schema.field_names import ERROR_CODES
-from dissector.protocol.schema.loader import api_name
 
 REPEATED_APIS: Final = frozenset(
     ("ApiVersions", "FindCoordinator", "Metadata", "Produce", "Fetch", "Heartbeat", "OffsetCommit",
@@ -41,8 +41,9 @@ NAMED_BY: Final = (
     ("transactional_id", "transaction"), ("v3_and_below_transactional_id", "transaction"), ("group_id", "group"),
 )  # fmt: skip
 """Fields that say what a request is for: offsets that a transaction commits are the transaction's."""
-GROUP_PROTOCOLS: Final = {api_name(key): kind for key, kind in EPOCH_APIS.items()}
-"""Group protocols of which a heartbeat is all, by API."""
+GROUP_PROTOCOLS: Final = {ApiKey(key).name.title().replace("_", ""): kind for key, kind in EPOCH_APIS.items()}
+"""Group protocols of which a heartbeat is all, by API. The tables, which have the names of APIs, are read when first
+needed and not when this is imported: a user may import a release until then."""
 CLOSING_A_SESSION: Final = "closing a session"
 MEMBER_ID_SINCE: Final = 4
 

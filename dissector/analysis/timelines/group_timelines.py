@@ -37,12 +37,12 @@ from dissector.groups.group_messages import (
 from dissector.groups.history import GroupHistory
 from dissector.groups.report import why
 from dissector.groups.verdict import verdict
+from dissector.protocol.schema.api_keys import ApiKey
 from dissector.protocol.schema.errors import error_name
 from dissector.protocol.schema.field_enums import ShareSessionEpoch
-from dissector.protocol.schema.loader import api_name
 
 FIND_COORDINATOR: Final = "FindCoordinator"
-_KINDS: Final = {api_name(key): kind for key, kind in EPOCH_APIS.items()} | {"ShareAcknowledge": "share"}
+_KINDS: Final[Mapping[int, str]] = {**EPOCH_APIS, ApiKey.SHARE_ACKNOWLEDGE: "share"}
 
 
 class GroupTimelines:
@@ -76,7 +76,8 @@ class GroupTimelines:
         handle = self._handlers.get(exchange.fields.api)
         if handle is not None and isinstance(group, str) and group:
             name = f"{group} at {exchange.fields.server}" if group in self.divided else group
-            timeline = self._timeline(name, _KINDS.get(exchange.fields.api))
+            kind = None if exchange.api_key is None else _KINDS.get(exchange.api_key)
+            timeline = self._timeline(name, kind)
             if timeline is not None:
                 handle(exchange, timeline)
 

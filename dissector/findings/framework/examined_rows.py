@@ -60,6 +60,9 @@ class ExaminedRows:
         """For a checkpoint: the columns."""
         return {name: getattr(self, name) for name in COLUMNS}
 
+    def __setstate__(self, columns: dict[str, Int64]) -> None:
+        self._columns = LazyColumns(lambda _, name: columns[name])
+
     def kept(self) -> "ExaminedRows":
         """Return the rows as they are now, for who looks at them again in later steps."""
         columns = self.__getstate__()

@@ -110,5 +110,5 @@ def test_missing_values_are_written_as_defaults(entry: IndexEntry) -> None:
 def test_a_wrong_value_or_name_is_reported_with_its_path() -> None:
     with pytest.raises(EncodeError, match=r"^topics\[1\]\.partitions\[0\]\.partition: 'x' is not an integer"):
         write("FetchRequest", 4, {"topics": [{}, {"partitions": [{"partition": "x"}]}]})
-    with pytest.raises(EncodeError, match=r"^topics\[0\]\.topic_id: there is no such field in this version"):
+    with pytest.raises(EncodeError, match=r"^topics\[0\]\.topic_id: no such field in this version"):
         write("FetchRequest", 4, {"topics": [{"topic_id": "A" * 22}]})
