@@ -195,6 +195,7 @@ def test_the_screen_is_harmless(size: tuple[int, int], hostile: str) -> None:
     assert not [each for each in output.sequences if re.match(r"\x1b\](?!22;|52;c;[A-Za-z0-9+/=]*[\x07\x1b])", each)]
 
 
+@pytest.mark.long
 def test_a_comparison_on_the_screen_is_harmless(hostile: str, tmp_path: Path) -> None:
     other = capture_of(tmp_path, conversation(hostile_turns()[2:]))
     with terminal([*KDISSECT, "diff", hostile, other]) as its:
@@ -231,7 +232,9 @@ LIVE = ("o", "\x1b", "e", "\r", "r", "?", "\x1b")
 
 @needs_rights
 @pytest.mark.parametrize(
-    "panes", [None, LIVE, pytest.param(PANES, marks=pytest.mark.exhaustive)], ids=["text", "screen", "all of it"]
+    "panes",
+    [None, pytest.param(LIVE, marks=pytest.mark.long), pytest.param(PANES, marks=pytest.mark.exhaustive)],
+    ids=["text", "screen", "all of it"],
 )
 def test_live_output_is_harmless(panes: tuple[str, ...] | None, talker: int) -> None:
     text = panes is None
@@ -314,6 +317,7 @@ def test_opened_values_are_harmless(form: str, opened: tuple[str, str]) -> None:
         assert formats.count("avro") == formats.count("protobuf") == formats.count("json") == len(HOSTILE)
 
 
+@pytest.mark.long
 def test_opened_values_on_the_screen_are_harmless(opened: tuple[str, str]) -> None:
     capture, schemas = opened
     with terminal([*KDISSECT, "open", capture, "--schemas", schemas], columns=120, lines=40) as its:

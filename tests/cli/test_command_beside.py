@@ -110,6 +110,7 @@ def test_live_captures_from_the_first_packet_and_packets_alone_are_kept_without_
         assert not capture.problems
 
 
+@pytest.mark.long
 @slow
 def test_baselines_are_compared_as_diff_does(tmp_path: Path) -> None:
     path, baseline = tmp_path / "kept.pcapng", tmp_path / "tests.toml"

@@ -113,6 +113,7 @@ def test_nothing_that_matches_is_no_failure_and_is_told_all_the_same(tmp_path: P
     assert (content["rows"], content["matching"]) == (75, 0)
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_each_micro_batch_is_told_and_each_row_is_in_one(tmp_path: Path, receiver: Receiver) -> None:
     """Findings about several connections come later than their rows: those of a batch count with it."""

@@ -116,6 +116,7 @@ def test_a_limit_and_a_duration_end_it() -> None:
             assert "0 packets captured, 0 dropped by the kernel, 0 exchanges, " in err
 
 
+@pytest.mark.long
 @needs_rights
 def test_silence_is_reported_with_the_interface_and_port() -> None:
     with broker() as port:

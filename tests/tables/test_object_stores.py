@@ -272,6 +272,7 @@ UNREACHABLE = [
 ]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("url", "settings", "words", "command"),
     some_of(

@@ -102,6 +102,7 @@ def talk(relay: Relay, log: Path, words: list[tuple[bytes, int]], *options: str)
             client.kill()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("command", "options", "of_server"),
     [((b"K\n", 1), ["-tls1_3"], []), ((b"R\n", 4), ["-tls1_2"], ["-client_renegotiation"])],
