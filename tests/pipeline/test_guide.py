@@ -72,7 +72,7 @@ def test_the_versions_that_kafka_4_removed_are_those_of_its_schemas() -> None:
 @pytest.mark.slow
 @pytest.mark.spark
 def test_who_produces_to_a_topic(ingested: Ingested, exchanges: list[Exchange]) -> None:
-    rows = rows_of_query(ingested, "Which clients, in which version, produce to a topic")
+    rows = rows_of_query(ingested, "Which clients, in which versions, produce to a topic")
     records: Counter[str | None] = Counter()
     for each in exchanges:
         if each.fields.api == "Produce" and each.request is not None:
