@@ -62,6 +62,7 @@ def test_one_giant_connection_among_many_small_ones(
     place: Place, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(spark_session, "POLL_SECONDS", 0.01)  # stages of so few packets are short
+    monkeypatch.setattr(spark_session, "PATIENCE", 1_500)  # as many seconds as before until executors are missed
     path = tmp_path / "skewed.pcapng"
     skewed(path, 5_000, 1_500)
     stages: dict[str, list[tuple[int, int]]] = {}
