@@ -33,7 +33,14 @@ from dissector.protocol.embedded.secrets import CARRIERS_BY_NAME, MESSAGES_WITH_
 from dissector.protocol.kernel.json_messages import join
 from dissector.protocol.kernel.shredding import FrameMemory, FramePieces
 from dissector.protocol.masking import is_public
-from dissector.protocol.message import FALLBACK_SIZE, PREFIX, MessageLayout, request_layout, response_layout
+from dissector.protocol.message import (
+    FALLBACK_SIZE,
+    PREFIX,
+    RESPONSE_ID,
+    MessageLayout,
+    request_layout,
+    response_layout,
+)
 from dissector.protocol.metadata_log import is_of_other_topics
 from dissector.protocol.records.batch import MASK
 from dissector.protocol.schema.api_keys import ApiKey
@@ -230,7 +237,7 @@ class BodyColumns:
         address = self._indexer.frames.contiguous(frames)
         may = np.ones(len(frames), np.bool_)
         in_one = address >= 0
-        error = self._store.gather(address[in_one], PREFIX + 6)[:, PREFIX + 4 :] if in_one.any() else NO_ERRORS
+        error = self._store.gather(address[in_one], PREFIX + 6)[:, RESPONSE_ID.stop :] if in_one.any() else NO_ERRORS
         may[in_one] = (error == FALLBACK).all(axis=1)
         return may
 
@@ -238,11 +245,11 @@ class BodyColumns:
         """Which of these that may fall back have a body of version 0 from end to end."""
         table = self._indexer.frames
         address, size = table.contiguous(frames), table.size.values[frames]
-        at = np.flatnonzero((address >= 0) & (size >= PREFIX + 4 + FALLBACK_SIZE))
+        at = np.flatnonzero((address >= 0) & (size >= RESPONSE_ID.stop + FALLBACK_SIZE))
         sure = np.zeros(len(frames), np.bool_)
         if len(at):
-            counts = self._store.gather(address[at], PREFIX + 4 + FALLBACK_SIZE)[:, -4:].copy().view(">u4")[:, 0]
-            sure[at] = size[at] == PREFIX + 4 + FALLBACK_SIZE + VERSION_SIZE * counts.astype(np.int64)
+            counts = self._store.gather(address[at], RESPONSE_ID.stop + FALLBACK_SIZE)[:, -4:].copy().view(">u4")[:, 0]
+            sure[at] = size[at] == RESPONSE_ID.stop + FALLBACK_SIZE + VERSION_SIZE * counts.astype(np.int64)
         return sure
 
     def _requests_name_log(self, rows: Int64) -> Bool:

@@ -119,7 +119,7 @@ class ConnectionIndex:
     def advertised_versions(self, connection: int) -> Mapping[int, tuple[int, int]]:
         """The versions of the server's ApiVersions response on it, by API key; empty where there is none."""
         self.learn()
-        return self._indexer.conversation_state.advertised_versions(self._rows.index_connection(connection))
+        return self._indexer.conversation_state.versions.advertised(self._rows.index_connection(connection))
 
     def tls(self, connection: int) -> TlsSession | None:
         """What is known of its TLS; None if it is not encrypted, and for a file."""
@@ -139,4 +139,4 @@ class ConnectionIndex:
     def software(self, connection: int) -> tuple[str, str]:
         """Name and version of the client's software, from its ApiVersions request (KIP-511); else empty."""
         self.learn()
-        return self._indexer.conversation_state.software(self._rows.index_connection(connection))
+        return self._indexer.conversation_state.versions.software(self._rows.index_connection(connection))

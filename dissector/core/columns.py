@@ -11,7 +11,7 @@ import mmap
 import os
 import tempfile
 import weakref
-from collections.abc import Iterator
+from collections.abc import Hashable, Iterator
 from pathlib import Path
 from typing import Any, Final, Generic, TypeVar
 
@@ -227,11 +227,14 @@ class ValueColumn(Generic[Value]):
         self._numbers = Column(np.int32)
         """Of each row, that of its value from 1; 0 for none."""
         self._values: list[Value] = []
+        self._known: dict[Hashable, int] = {}
 
-    def add(self, value: Value) -> int:
-        """Add a value; return its number."""
-        self._values.append(value)
-        return len(self._values)
+    def number(self, value: Value, key: Hashable) -> int:
+        """Return the number of a value, a new one for a new key."""
+        number = self._known.setdefault(key, len(self._values) + 1)
+        if number > len(self._values):
+            self._values.append(value)
+        return number
 
     def set(self, row: int, number: int) -> None:
         """Give a row the value of a number."""

@@ -19,12 +19,13 @@ from dissector.core.arrays import Int64
 from dissector.core.grouping import groups
 from dissector.exchange.inference_words import layout_of_candidate
 from dissector.index.advertised_versions import AdvertisedVersions
-from dissector.index.conversation_state import ConversationState, version_ranges
+from dissector.index.conversation_state import ConversationState
 from dissector.index.exchange_table import NO_FRAME, ExchangeTable, RowKind, RowsByConnection
 from dissector.index.frame_table import FrameTable
+from dissector.index.version_exchanges import version_ranges
 from dissector.protocol.inference.evidence import InferenceEvidence, Odds, Pair
 from dissector.protocol.inference.verdict import Confidence, InferenceVerdict, ScoredResponse, infer
-from dissector.protocol.message import read
+from dissector.protocol.message import RESPONSE_ID, read
 from dissector.protocol.schema.api_keys import ApiKey
 
 MAX_SAMPLES: Final = 8
@@ -42,8 +43,6 @@ MOST_USUAL: Final = 32
 """Layouts of the first ones among which the later ones are inferred: the most likely."""
 MOST_SEEN: Final = 16
 """APIs that the connection uses most, whose layouts are tried as well."""
-CORRELATION_ID_END: Final = 8
-"""Offset in a frame."""
 DIGEST_SIZE: Final = 20
 VERDICT_CACHE_SIZE: Final = 16_384
 SCORED_BY: Final = 4
@@ -137,7 +136,7 @@ class ResponseInference:
         size = int(self._frames.size.values[frame])
         from hashlib import blake2b  # loads OpenSSL, which captures without lost requests don't need
 
-        digest = blake2b(data[CORRELATION_ID_END:], digest_size=DIGEST_SIZE).digest()
+        digest = blake2b(data[RESPONSE_ID.stop :], digest_size=DIGEST_SIZE).digest()
         key = _Response(digest, len(data), whole, size, evidence, narrowed)
         found = self._verdicts.get(key)
         if found is None:

@@ -46,7 +46,7 @@ class AdvertisedVersions:
 
     def of(self, connection: int, generation: int) -> VersionRanges:
         """The versions that the server of a connection advertised, on it or on others, by API key."""
-        return self._conversation_state.advertised_versions(connection) or self.servers(generation).get(
+        return self._conversation_state.versions.advertised(connection) or self.servers(generation).get(
             self._server(connection), NO_VERSIONS
         )
 
@@ -61,7 +61,7 @@ class AdvertisedVersions:
     def _learned(self, generation: int) -> LearnedNames:
         if generation != self._generation:
             self._generation = generation
-            advertised = self._conversation_state.take_advertised_versions()
+            advertised = self._conversation_state.versions.take_advertised()
             servers, which = self._servers_of(np.array(list(advertised), np.int64))
             for (connection, versions), server in zip(advertised.items(), which.tolist(), strict=True):
                 packet = self._first_packet(connection)

@@ -1,5 +1,5 @@
 """What messages teach about others: names of topic ids, addresses of nodes, protocols of groups, client ids of members,
-producers' transactional ids, a connection's SASL mechanism, advertised versions, the software of a client.
+producers' transactional ids, a connection's SASL mechanism. What ApiVersions says is in `version_exchanges`.
 
 It is read from the few exchanges that have such things, when it is first needed. What is learned from a later exchange
 applies to earlier rows as well.
@@ -13,24 +13,28 @@ Invariants:
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
-from functools import lru_cache
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 import numpy as np
 
-from dissector.core.arrays import Int32, Int64
-from dissector.core.columns import Column, ValueColumn, tuples
+from dissector.core.arrays import Int64
+from dissector.core.columns import Column
 from dissector.index.exchange_table import NO_FRAME, ExchangeTable
 from dissector.index.frame_table import NO_NUMBER, FrameTable, equal_numbers
 from dissector.index.secrecy import Opened, Secrecy
-from dissector.index.shared_state import NO_VERSIONS, LearnedNames, SharedState, VersionRanges
+from dissector.index.shared_state import LearnedNames, SharedState
+from dissector.index.version_exchanges import VersionExchanges
 from dissector.protocol.codec.structs import structs
 from dissector.protocol.embedded.context import DecodingContext
 from dissector.protocol.embedded.topics import CLUSTER_METADATA, CLUSTER_METADATA_ID, NO_TOPIC_ID
-from dissector.protocol.kernel.shredding import numbered_rows
-from dissector.protocol.masked_reasons import UNREAD
-from dissector.protocol.masking import is_sound
-from dissector.protocol.message import PREFIX, Decoded, Values, read, request_layout, response_layout
+from dissector.protocol.message import (
+    REQUEST_ID,
+    RESPONSE_ID,
+    Decoded,
+    read,
+    request_layout,
+    response_layout,
+)
 from dissector.protocol.schema.api_keys import ApiKey
 from dissector.protocol.schema.field_names import TOPIC_NAMES
 
@@ -48,11 +52,9 @@ OF_REQUEST: Final = (ApiKey.API_VERSIONS, ApiKey.SASL_HANDSHAKE, ApiKey.INIT_PRO
 ROWS_PER_STEP: Final = 1 << 16
 """Rows of the index whose columns are compared together."""
 CACHE_SIZE: Final = 256
-"""Different bodies of ApiVersions responses that are decoded once, and as many different requests."""
+"""Contexts of messages with secrets that are kept."""
 MOST_BODIES: Final = 1 << 16
 """Bodies of responses that are known."""
-CORRELATION_ID: Final = slice(PREFIX + 4, PREFIX + 8)
-"""In a request's frame."""
 _NONE: Final = np.zeros(0, np.int64)
 _MECHANISM: Final = re.compile(r"[A-Za-z0-9_-]{1,20}")
 _NODE_IDS: Final = ("node_id", "broker_id")
@@ -85,16 +87,7 @@ class ConversationState:
         may be in a message that was cut."""
         self._mechanisms: dict[int, list[tuple[int, str]]] = {}
         """By connection: packet of the handshake, mechanism; empty of one that can't be read."""
-        self._versions: ValueColumn[VersionRanges] = ValueColumn()
-        """Advertised versions by connection. A broker advertises the same to all: the object is shared."""
-        self._version_numbers: dict[frozenset[tuple[int, tuple[int, int]]], int] = {}
-        self._newly_advertised: dict[int, None] = {}
-        """Connections whose versions were learned since `take_advertised_versions`, in order."""
-        self._decoded_versions = lru_cache(maxsize=CACHE_SIZE)(_decoded_versions)
-        self._software: ValueColumn[tuple[str, str]] = ValueColumn()
-        """By connection."""
-        self._software_numbers: dict[tuple[str, str], int] = {}
-        self._decoded_software = lru_cache(maxsize=CACHE_SIZE)(_decoded_software)
+        self.versions = VersionExchanges(frames, table)
 
     @property
     def common(self) -> DecodingContext:
@@ -123,15 +116,6 @@ class ConversationState:
         """Whether a connection can't have a login from its beginning on (`Secrecy.begins_without_login`)."""
         return self._secrecy.begins_without_login(connection, packet)
 
-    def advertised_versions(self, connection: int) -> VersionRanges:
-        """The versions in the ApiVersions response on a connection, by API key; empty where there is none."""
-        return self._versions.get(connection) or NO_VERSIONS
-
-    def take_advertised_versions(self) -> dict[int, VersionRanges]:
-        """The same by connection, of those of which they were learned since the last call."""
-        taken, self._newly_advertised = self._newly_advertised, {}
-        return {connection: versions for connection in taken if (versions := self._versions.get(connection))}
-
     @property
     def nodes(self) -> Mapping[int, str]:
         """Addresses of nodes by their ids."""
@@ -143,10 +127,6 @@ class ConversationState:
         """Names of topics by their ids."""
         names: Mapping[str, str] = self._topics.values
         return names
-
-    def software(self, connection: int) -> tuple[str, str]:
-        """Name and version of the client's software, from its ApiVersions request (KIP-511); else empty."""
-        return self._software.get(connection) or ("", "")
 
     def topic_name(self, topic_id: str) -> str:
         """The name of a topic, or else its id."""
@@ -196,7 +176,7 @@ class ConversationState:
         rows, responses = rows[is_new], responses[is_new]
         self._read.values[responses] = True
         keys = table.api_key.values[rows]
-        self._learn_versions(rows[keys == ApiKey.API_VERSIONS])
+        self.versions.learn(rows[keys == ApiKey.API_VERSIONS])
         self._learn_mechanisms(rows[keys == ApiKey.SASL_HANDSHAKE])
         self._learn_producers(rows[keys == ApiKey.INIT_PRODUCER_ID])
         names_things = ~np.isin(keys, OF_REQUEST)
@@ -216,9 +196,7 @@ class ConversationState:
         self._bodies.clear()
         self._secrecy.retain(connections)
         self._mechanisms = {each: known for each, known in self._mechanisms.items() if each in connections}
-        kept = np.array(sorted(connections), np.int64)
-        self._versions.keep(kept)
-        self._software.keep(kept)
+        self.versions.retain(connections)
 
     def restart_search(self) -> None:
         """Search all rows again at the next update, as they have changed their numbers."""
@@ -254,7 +232,7 @@ class ConversationState:
 
     def _different(self, rows: Int64, responses: Int64) -> Int64:
         """Which rows teach something: not those whose response has the body of an earlier one of the same kind."""
-        numbers = equal_numbers(self._frames, responses, PREFIX + 4)
+        numbers = equal_numbers(self._frames, responses, RESPONSE_ID.stop)
         version = self._table.version.values[rows].astype(np.int64) & 0xFFFF
         kinds = self._table.api_key.values[rows].astype(np.int64) << 16 | version
         kinds = np.where(numbers == NO_NUMBER, -1 - np.arange(len(rows)), numbers << 32 | kinds)
@@ -266,7 +244,7 @@ class ConversationState:
         once."""
         frames, versions = self._table.request.values[rows], self._table.version.values[rows]
         keys = self._table.api_key.values[rows]
-        numbers = equal_numbers(self._frames, frames, CORRELATION_ID.stop, head=CORRELATION_ID.start)
+        numbers = equal_numbers(self._frames, frames, REQUEST_ID.stop, head=REQUEST_ID.start)
         known: dict[int, Decoded] = {}
         columns = (rows, frames, keys, versions, numbers)
         for row, frame, key, version, number in zip(*(each.tolist() for each in columns), strict=True):
@@ -298,55 +276,8 @@ class ConversationState:
                 if isinstance(producer_id, int):
                     self._producers.learn(producer_id, transactional_id, int(table.packet.values[row]))
 
-    def _learn_versions(self, rows: Int64) -> None:
-        """Learn from exchanges of ApiVersions."""
-        if not len(rows):
-            return
-        table, frames = self._table, self._frames
-        version, connection = table.version.values[rows].astype(np.int64), table.connection.values[rows]
-        requests, responses = table.request.values[rows], table.response.values[rows]
-        asked = _of_each_kind(version, equal_numbers(frames, requests, CORRELATION_ID.stop))
-        answered = _of_each_kind(version, equal_numbers(frames, responses, PREFIX + 4))
-        software = [
-            self._number_of_software(self._software_of(*each))
-            for each in tuples(version[asked.first], requests[asked.first])
-        ]
-        versions = [
-            self._number_of_versions(self._versions_of(*each))
-            for each in tuples(version[answered.first], responses[answered.first])
-        ]
-        for each, of_request, of_response in tuples(connection, asked.which, answered.which):
-            if versions[of_response]:
-                self._versions.set(each, versions[of_response])
-                self._newly_advertised[each] = None
-            if software[of_request]:
-                self._software.set(each, software[of_request])
-
-    def _number_of_versions(self, versions: VersionRanges) -> int:
-        """The number of advertised versions, 0 of none."""
-        key = frozenset(versions.items())
-        if key and key not in self._version_numbers:
-            self._version_numbers[key] = self._versions.add(versions)
-        return self._version_numbers.get(key, 0)
-
-    def _number_of_software(self, software: tuple[str, str]) -> int:
-        """The number of a client's software, 0 of none."""
-        if software[0] and software not in self._software_numbers:
-            self._software_numbers[software] = self._software.add(software)
-        return self._software_numbers.get(software, 0)
-
-    def _versions_of(self, version: int, response: int) -> VersionRanges:
-        """What a response to ApiVersions says of the broker."""
-        data, whole = self._frames.read(response)
-        return self._decoded_versions(version, data[PREFIX + 4 : whole])
-
-    def _software_of(self, version: int, request: int) -> tuple[str, str]:
-        """What a request of ApiVersions says of the client."""
-        data, whole = self._frames.read(request)
-        return self._decoded_software(version, data[: CORRELATION_ID.start], data[CORRELATION_ID.stop : whole])
-
     def _is_new(self, key: int, version: int, data: bytes) -> bool:
-        body = hash((key, version, data[PREFIX + 4 :]))
+        body = hash((key, version, data[RESPONSE_ID.stop :]))
         new = body not in self._bodies
         if len(self._bodies) >= MOST_BODIES:
             self._bodies.clear()  # one that comes again teaches what is known
@@ -368,47 +299,8 @@ class ConversationState:
             self._nodes.learn(node, f"{host}:{port}", packet)
 
 
-class _Kinds(NamedTuple):
-    """Messages by their version and what they say."""
-
-    which: Int32
-    """The number of the kind of each, `(n,)`."""
-    first: Int32
-    """The first message of each number."""
-
-
-def _of_each_kind(version: Int64, numbers: Int64) -> _Kinds:
-    """The kinds of messages; one without a number is alone."""
-    alone = np.where(numbers == NO_NUMBER, np.arange(len(numbers)), NO_NUMBER)
-    return _Kinds(*numbered_rows(version, numbers, alone))
-
-
 def _mechanism(handshake: Decoded) -> str:
     """The mechanism that a SaslHandshake request names, in upper case (RFC 4422, 3.1); empty if it can't be read."""
     name = handshake.body.get("mechanism")
     is_sure = isinstance(name, str) and not handshake.findings and not handshake.rest
     return str(name).upper() if is_sure and _MECHANISM.fullmatch(str(name)) else ""
-
-
-def _decoded_versions(version: int, body: bytes) -> VersionRanges:
-    """The versions in the body of an ApiVersions response to a request of that version."""
-    data = bytes(PREFIX + 4) + body
-    return dict(version_ranges(read(data, response_layout(ApiKey.API_VERSIONS, version, data)).body))
-
-
-def _decoded_software(version: int, before: bytes, after: bytes) -> tuple[str, str]:
-    """The software that an ApiVersions request names; the request comes without its correlation id. One that is not
-    understood is masked where it is shown, as it may be of a login: it names none."""
-    request = read(before + bytes(4) + after, request_layout(ApiKey.API_VERSIONS, version))
-    if not is_sound(request.header) or request.rest or UNREAD & {each.code for each in request.findings}:
-        return "", ""
-    body = request.body
-    name, number = body.get("client_software_name"), body.get("client_software_version")
-    return (name, number) if isinstance(name, str) and isinstance(number, str) else ("", "")
-
-
-def version_ranges(response: Values) -> Iterator[tuple[int, tuple[int, int]]]:
-    """The versions in an ApiVersions response, by API key; none of an error response, which may name only some."""
-    keys = None if response.get("error_code") else response.get("api_keys")
-    for each in keys if isinstance(keys, list) else ():
-        yield each["api_key"], (each["min_version"], each["max_version"])

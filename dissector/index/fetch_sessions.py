@@ -22,7 +22,7 @@ from dissector.core.arrays import Int64
 from dissector.index.exchange_table import NO_FRAME, ExchangeTable, RowsByConnection
 from dissector.index.frame_table import FrameTable
 from dissector.index.session_set import Partitions, RowPartitions, SessionChange, SessionSet
-from dissector.protocol.message import PREFIX, Values, read, request_layout
+from dissector.protocol.message import REQUEST_ID, Values, read, request_layout
 from dissector.protocol.schema.api_keys import ApiKey
 
 FIRST_VERSION: Final = 7
@@ -34,8 +34,6 @@ MOST_READ_BACK: Final = 1 << 16
 """Partitions of requests on the way back that are kept for the way forward; the requests of others are read twice."""
 LONGEST_KNOWN: Final = 512
 """Bytes of a request that is read once for all its equals."""
-ID_AT: Final = PREFIX + 4
-"""Where the correlation id is in a request."""
 
 _NONE: Final = np.zeros(0, np.int64)
 _FETCH: Final = int(ApiKey.FETCH)
@@ -208,7 +206,7 @@ class FetchSessions:
         version = int(self._table.version.values[row])
         if len(data) > LONGEST_KNOWN:
             return read(data, request_layout(ApiKey.FETCH, version), whole).body
-        return _request(version, data[:ID_AT], data[ID_AT + 4 :], whole)
+        return _request(version, data[: REQUEST_ID.start], data[REQUEST_ID.stop :], whole)
 
 
 @lru_cache(maxsize=CACHE_SIZE)

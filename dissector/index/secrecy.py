@@ -33,7 +33,7 @@ from dissector.protocol.embedded.secrets import (
 )
 from dissector.protocol.kernel.shredding import Arena, FrameMemory
 from dissector.protocol.masking import has_header
-from dissector.protocol.message import PREFIX, read, request_layout
+from dissector.protocol.message import PREFIX, REQUEST_ID, read, request_layout
 from dissector.protocol.schema.api_keys import ApiKey
 from dissector.protocol.schema.loader import apis
 
@@ -41,8 +41,6 @@ ROWS_PER_STEP: Final = 1 << 16
 NEVER: Final = 1 << 62
 LONGEST_KNOWN: Final = 512
 """Bytes of a request that is looked at once for all its equals."""
-ID_AT: Final = 8
-"""Where the correlation id is in a request."""
 OF_QUORUM: Final = (ApiKey.VOTE, ApiKey.BEGIN_QUORUM_EPOCH, ApiKey.END_QUORUM_EPOCH, ApiKey.UPDATE_RAFT_VOTER)
 """What brokers and controllers send on connections on which they fetch the metadata log (KIP-595, KIP-853)."""
 
@@ -183,7 +181,7 @@ class Secrecy:
         begin all their connections alike."""
         numbers = np.full(len(sent.frame), NO_NUMBER, np.int64)
         short = np.flatnonzero(sent.size <= LONGEST_KNOWN)
-        numbers[short] = equal_numbers(self._frames, sent.frame[short], ID_AT + 4, head=ID_AT)
+        numbers[short] = equal_numbers(self._frames, sent.frame[short], REQUEST_ID.stop, head=REQUEST_ID.start)
         alone = numbers == NO_NUMBER
         numbers[alone] = -1 - np.flatnonzero(alone)
         _, one, of = np.unique(numbers, return_index=True, return_inverse=True)

@@ -21,7 +21,7 @@ from dissector.exchange.info_column import info
 from dissector.exchange.model import Exchange, ExchangeMessage, ExchangeRow, worst
 from dissector.protocol.codec.writer import write
 from dissector.protocol.exact_readings import exact_readings
-from dissector.protocol.message import PREFIX, request_layout, response_layout, sized
+from dissector.protocol.message import PREFIX, RESPONSE_ID, request_layout, response_layout, sized
 from dissector.protocol.schema.headers import request_header_version
 from dissector.protocol.schema.loader import api
 
@@ -136,7 +136,7 @@ class BrokerConnection:
             exchange.row = exchange.row._replace(info=finding.message, severity=finding.severity)
             raise
         now = time.time_ns()
-        if frame[PREFIX : PREFIX + 4] != exchange.row.number.to_bytes(4, "big"):
+        if frame[RESPONSE_ID] != exchange.row.number.to_bytes(4, "big"):
             raise ProbeError(f"{self.address}: answered a request that was not sent: not Kafka", negative=True)
         return ExchangeMessage(now, len(frame), frame, len(frame), response_layout(api_key, version, frame))
 

@@ -39,6 +39,8 @@ from dissector.protocol.masked_reasons import TRAILING, UNREAD, first_fields, re
 from dissector.protocol.message import (
     ONLY_HEADER,
     PREFIX,
+    REQUEST_ID,
+    RESPONSE_ID,
     UNKNOWN_MESSAGE,
     Decoded,
     MessageLayout,
@@ -63,7 +65,7 @@ MOST_OF_OTHERS: Final = 32
 """Versions that an unknown API may have: below all printable characters."""
 TWO_CHARACTERS: Final = 0x0909
 """Two characters of a text, tabs among them, are no smaller number: no client id is as long."""
-CLIENT_ID: Final = PREFIX + 8
+CLIENT_ID: Final = REQUEST_ID.stop
 """Where a request has the length of its client id."""
 
 
@@ -258,7 +260,7 @@ def _least_header(data: bytes, layout: MessageLayout) -> int:
     if layout.header is None:
         return PREFIX if layout.token else 0
     if layout.header == "ResponseHeader":
-        return PREFIX + 4
+        return RESPONSE_ID.stop
     is_known = api(key_and_version(data)[0]) is not None
     return CLIENT_ID if is_known and is_plausible(data) else PREFIX
 

@@ -31,6 +31,11 @@ from dissector.protocol.tree import UNPARSED, ByteSource, Node, struct_values
 from dissector.protocol.wire import LimitError, WireError
 
 PREFIX: Final = 4
+"""Bytes of a frame's size."""
+REQUEST_ID: Final = slice(PREFIX + 4, PREFIX + 8)
+"""Where the frame of a request has its correlation id: behind the size, the API key and the version."""
+RESPONSE_ID: Final = slice(PREFIX, PREFIX + 4)
+"""Where that of a response has it."""
 FALLBACK_SIZE: Final = 6
 """Bytes of the smallest body of ApiVersions v0: an error code and an empty array."""
 
@@ -190,7 +195,7 @@ def _as_newest(plain: MessageLayout, known: Api, body: str, data: bytes) -> Mess
 
 def _is_fallback(data: bytes) -> bool:
     """Return whether an ApiVersions response begins with a v0 body with UNSUPPORTED_VERSION."""
-    body = data[PREFIX + 4 :]
+    body = data[RESPONSE_ID.stop :]
     if len(body) < FALLBACK_SIZE or int.from_bytes(body[:2], "big") != ErrorCode.UNSUPPORTED_VERSION:
         return False
     count = int.from_bytes(body[2:6], "big")

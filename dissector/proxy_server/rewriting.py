@@ -15,7 +15,7 @@ from typing import ClassVar, Final, Protocol
 
 from dissector.core.text import counted
 from dissector.protocol.codec.writer import write_value
-from dissector.protocol.message import PREFIX
+from dissector.protocol.message import PREFIX, RESPONSE_ID
 from dissector.protocol.schema.api_keys import ApiKey
 from dissector.protocol.schema.error_codes import ErrorCode
 from dissector.protocol.schema.loader import api, api_name
@@ -333,7 +333,7 @@ class _Offer:
 
 def cap_versions(frame: bytearray, version: int) -> None:
     """Cap the versions in a response to ApiVersions, in place. Raises `WireError`, `IndexError` for a damaged one."""
-    data, at = bytes(frame), PREFIX + 4
+    data, at = bytes(frame), RESPONSE_ID.stop
     is_old = int.from_bytes(data[at : at + 2], "big") == ErrorCode.UNSUPPORTED_VERSION
     flexible = version >= _FIRST_FLEXIBLE and not is_old
     at += 2

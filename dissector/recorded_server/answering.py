@@ -12,7 +12,7 @@ from typing import Final
 from dissector.core.text import shortened
 from dissector.protocol.codec.plan import plan
 from dissector.protocol.frame import frame_bytes, response_layout_to_write
-from dissector.protocol.message import PREFIX, Values, key_and_version
+from dissector.protocol.message import PREFIX, REQUEST_ID, Values, key_and_version
 from dissector.protocol.schema.api_groups import WAITING
 from dissector.protocol.schema.api_keys import ApiKey
 from dissector.protocol.schema.error_codes import ErrorCode
@@ -25,7 +25,7 @@ from dissector.proxy_server.faults.error_responses import body_for, error_respon
 from dissector.proxy_server.rewriting import OwnAddresses, rewritten
 from dissector.recorded_server.assembling import NOT_RECORDED, Assembly
 from dissector.recorded_server.entities import requested
-from dissector.recorded_server.exchanges import LEAST, RecordedExchange, RecordedExchanges, read_request
+from dissector.recorded_server.exchanges import RecordedExchange, RecordedExchanges, read_request
 from dissector.recorded_server.fetching import FetchAnswers
 from dissector.recorded_server.layouts import in_layout
 from dissector.recorded_server.matching import ApiMatching
@@ -115,16 +115,18 @@ class Answering:
 
     def answer(self, frame: bytes, state: ClientState) -> RecordedAnswer:
         """Answer a request; `frame` has its size prefix."""
-        if len(frame) < LEAST:
+        if len(frame) < REQUEST_ID.stop:
             return RecordedAnswer(None, trouble=f"a request of {len(frame) - PREFIX} bytes", closes=True)
         key, version = key_and_version(frame)
-        correlation_id = int.from_bytes(frame[PREFIX + 4 : LEAST], "big", signed=True)
+        correlation_id = int.from_bytes(frame[REQUEST_ID], "big", signed=True)
         known = api(key)
         name = f"{known.name if known else f'API {key}'} v{version}"
         asked, body_at = read_request(frame, key, version)
         opaque = self._opaque.get((key, version))
-        if opaque and (asked is None or key not in self._by_api or opaque.has(version, frame[LEAST:])):
-            answer = self._recorded(opaque.match(version, frozenset(), frame[LEAST:]).exchanges[0], correlation_id)
+        if opaque and (asked is None or key not in self._by_api or opaque.has(version, frame[REQUEST_ID.stop :])):
+            answer = self._recorded(
+                opaque.match(version, frozenset(), frame[REQUEST_ID.stop :]).exchanges[0], correlation_id
+            )
             answer.name = name
             return answer
         if known is None or not known.versions.contains(version):

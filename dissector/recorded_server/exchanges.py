@@ -12,13 +12,20 @@ from dissector.capture_session import Capture
 from dissector.exchange.model import Exchange
 from dissector.protocol.codec.reader import DECODE_ERRORS, reader
 from dissector.protocol.codec.writer import ZERO_UUID
-from dissector.protocol.message import PREFIX, Values, key_and_version, read, request_layout, response_layout
+from dissector.protocol.message import (
+    PREFIX,
+    REQUEST_ID,
+    RESPONSE_ID,
+    Values,
+    key_and_version,
+    read,
+    request_layout,
+    response_layout,
+)
 from dissector.protocol.schema.api_keys import ApiKey
 from dissector.protocol.schema.loader import api
 from dissector.recorded_server.entities import Entities, error_in, requested
 
-LEAST: Final = PREFIX + 8
-"""Bytes of the shortest request: its size, API, version and correlation id."""
 MOST_BYTES: Final = 1 << 30
 """Bytes of messages that are held; exchanges past it are left out."""
 
@@ -129,7 +136,7 @@ def _recorded(
     may_be_silent: bool = False,
 ) -> RecordedExchange | None:
     """Return an exchange; None if it can't be read."""
-    if len(request) < LEAST:
+    if len(request) < REQUEST_ID.stop:
         return None
     key, version = key_and_version(request)
     known = api(key)
@@ -137,7 +144,7 @@ def _recorded(
     is_silent = key == ApiKey.PRODUCE and asked is not None and asked.get("acks") == 0
     if response is None and not (is_silent or may_be_silent):
         return None
-    if response is not None and len(response) < PREFIX + 4:
+    if response is not None and len(response) < RESPONSE_ID.stop:
         return None
     answered: Values = {}
     answered_version = version
@@ -149,7 +156,7 @@ def _recorded(
         answered, answered_version = decoded.body, layout.body_version
     if asked is None or is_opaque:
         return RecordedExchange(
-            number, key, version, request, response, connection, time_ns, latency_ns, {}, {}, version, LEAST,
+            number, key, version, request, response, connection, time_ns, latency_ns, {}, {}, version, REQUEST_ID.stop,
             is_opaque=True,
         )  # fmt: skip
     return RecordedExchange(

@@ -17,7 +17,7 @@ from typing import Final
 from dissector.core import limits
 from dissector.core.addresses import LOOPBACK
 from dissector.core.text import clean, counted, endpoint_name, os_reason
-from dissector.protocol.message import PREFIX, sized
+from dissector.protocol.message import PREFIX, REQUEST_ID, key_and_version, sized
 from dissector.protocol.schema.loader import api
 from dissector.proxy_server.address_walk import FoundAddress
 from dissector.proxy_server.exchanges import stranger
@@ -220,8 +220,11 @@ class RecordedServer:
 
 
 def _is_request(frame: bytes) -> bool:
-    known = api(int.from_bytes(frame[PREFIX : PREFIX + 2], "big", signed=True)) if len(frame) >= PREFIX + 8 else None
-    return known is not None and known.versions.contains(int.from_bytes(frame[PREFIX + 2 : PREFIX + 4], "big"))
+    if len(frame) < REQUEST_ID.stop:
+        return False
+    key, version = key_and_version(frame)
+    known = api(key)
+    return known is not None and known.versions.contains(version)
 
 
 def listen_words(error: OSError, settings: ServeSettings) -> str:

@@ -16,7 +16,7 @@ from dissector.conversation.turns import End
 from dissector.core import limits
 from dissector.core.addresses import BrokerAddress
 from dissector.protocol.frame import frame_bytes, request_header
-from dissector.protocol.message import PREFIX, Values, read, request_layout, response_layout
+from dissector.protocol.message import PREFIX, REQUEST_ID, RESPONSE_ID, Values, read, request_layout, response_layout
 from dissector.protocol.schema.api_keys import ApiKey
 from dissector.protocol.schema.errors import error_name
 from dissector.proxy_server.settings import UpstreamTls
@@ -146,7 +146,7 @@ class ReplayConnection:
                     return
                 frame = head + await self._reader.readexactly(size)
                 waiting = self._waiting[0] if self._waiting else None
-                if waiting is None or frame[PREFIX : PREFIX + 4] != waiting.correlation_id.to_bytes(4, "big"):
+                if waiting is None or frame[RESPONSE_ID] != waiting.correlation_id.to_bytes(4, "big"):
                     self._end("answers what was not asked")
                     return
                 self._waiting.popleft()
@@ -167,4 +167,4 @@ class ReplayConnection:
 
 def with_correlation_id(request: bytes, correlation_id: int) -> bytes:
     """Return the frame of a request with another correlation id."""
-    return request[: PREFIX + 4] + correlation_id.to_bytes(4, "big") + request[PREFIX + 8 :]
+    return request[: REQUEST_ID.start] + correlation_id.to_bytes(4, "big") + request[REQUEST_ID.stop :]

@@ -7,17 +7,13 @@ Invariant: the conversation reads as if one broker had answered all, in the orde
 import time
 from collections import deque
 from dataclasses import dataclass, field
-from typing import Final
 
 from dissector.conversation.turns import Conversation, Turn
 from dissector.core.addresses import BrokerAddress
-from dissector.protocol.message import PREFIX
+from dissector.protocol.message import REQUEST_ID, RESPONSE_ID
 from dissector.recorded_server.exchanges import RecordedExchange
 from dissector.replaying.broker_sessions import BrokerSessions
 from dissector.replaying.connection import ReplayConnection
-
-_REQUEST_ID: Final = slice(PREFIX + 4, PREFIX + 8)
-_RESPONSE_ID: Final = slice(PREFIX, PREFIX + 4)
 
 
 @dataclass(slots=True)
@@ -41,7 +37,7 @@ class KeptConversation:
     def sent(self, frame: bytes, *, waits: bool) -> KeptRequest:
         """Keep a request; return where its response goes."""
         self.turns.append(Turn(time.time_ns(), True, frame))
-        kept = KeptRequest(frame[_REQUEST_ID])
+        kept = KeptRequest(frame[REQUEST_ID])
         if waits:
             self._waiting.append(kept)
         return kept
@@ -52,7 +48,7 @@ class KeptConversation:
         while self._waiting and self._waiting[0].is_over:
             first = self._waiting.popleft()
             if (frame := first.response) is not None:
-                response = frame[: _RESPONSE_ID.start] + first.correlation_id + frame[_RESPONSE_ID.stop :]
+                response = frame[: RESPONSE_ID.start] + first.correlation_id + frame[RESPONSE_ID.stop :]
                 self.turns.append(Turn(time.time_ns(), False, response))
 
     @property

@@ -8,7 +8,7 @@ from typing import Final, NamedTuple
 from dissector.api.messages import decode_request, decode_response
 from dissector.exchange.model import ExchangeMessage
 from dissector.protocol.embedded.context import EMPTY_CONTEXT
-from dissector.protocol.message import PREFIX, SASL_TOKEN, key_and_version
+from dissector.protocol.message import PREFIX, RESPONSE_ID, SASL_TOKEN, key_and_version
 from dissector.protocol.schema.api_keys import ApiKey
 from dissector.protocol.schema.loader import api_name
 
@@ -62,7 +62,7 @@ class ConnectionFrames:
 
     def response(self, frame: bytes) -> DecodedFrame:
         """Decode a response: that to the request with its correlation id; without one it is inferred."""
-        correlation_id = int.from_bytes(frame[PREFIX : PREFIX + 4], "big", signed=True)
+        correlation_id = int.from_bytes(frame[RESPONSE_ID], "big", signed=True)
         key, version = self._pending.pop(correlation_id, (None, None))
         if key is None and self._has_tokens:
             return _token(frame)

@@ -140,7 +140,8 @@ def test_values_among_others_are_found(values: list[int], others: list[int]) -> 
 
 def test_values_of_rows_are_kept_by_number() -> None:
     column: ValueColumn[str] = ValueColumn()
-    one, other = column.add("one"), column.add("other")
+    one, other, again = (column.number(each, each) for each in ("one", "other", "one"))
+    assert again == one != other
     for row, number in ((3, one), (5_000, other), (7, one)):
         column.set(row, number)
     assert [column.get(row) for row in (3, 7, 5_000, 4, 5_001, -1)] == ["one", "one", "other", None, None, None]

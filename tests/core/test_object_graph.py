@@ -19,8 +19,8 @@ from dissector.core.store import Excerpt, Store
 from dissector.core.text import clean
 from dissector.findings.framework.aggregation import ObservationLog
 from dissector.findings.framework.recurrence import Burst
-from dissector.index.conversation_state import _decoded_software
 from dissector.index.shared_state import LearnedNames
+from dissector.index.version_exchanges import _decoded_software
 from dissector.protocol.codec.plan import plan
 from dissector.protocol.codec.program import Program, message_program
 from dissector.tls.key_log import KeyLog
@@ -208,7 +208,7 @@ def test_nodes_that_were_made_up_run_nothing(made_up: Nodes) -> None:
 
 def test_a_method_that_the_nodes_put_into_an_object_is_not_called() -> None:
     """`append` of an object was looked up among its attributes: those of the nodes."""
-    function = "dissector.index.conversation_state:_decoded_software"
+    function = "dissector.index.version_exchanges:_decoded_software"
     made_up = Nodes(
         ["object", "tuple", "dict", "str", "function", "list", "str"],
         ["dissector.core.columns:ValueNumbers", None, None, None, function, None, None],

@@ -159,13 +159,13 @@ def test_a_checkpoint_keeps_what_is_known_of_its_connections() -> None:
         list(capture.read())
         capture.connections.learn()
         state = capture.pipeline.indexer.conversation_state
-        known = [each for each in range(20) if state.software(each) != ("", "")]
+        known = [each for each in range(20) if state.versions.software(each) != ("", "")]
         assert len(known) > 1
-        first = state.software(known[0]), state.advertised_versions(known[0])
+        first = state.versions.software(known[0]), state.versions.advertised(known[0])
         state.retain({known[0]})
-        assert (state.software(known[0]), state.advertised_versions(known[0])) == first
-        assert {state.software(each) for each in known[1:]} == {("", "")}
-        assert not any(state.advertised_versions(each) for each in known[1:])
+        assert (state.versions.software(known[0]), state.versions.advertised(known[0])) == first
+        assert {state.versions.software(each) for each in known[1:]} == {("", "")}
+        assert not any(state.versions.advertised(each) for each in known[1:])
 
 
 def test_requests_in_pieces_that_differ_tell_each_their_mechanism(tmp_path: Path) -> None:
@@ -217,10 +217,10 @@ def test_advertised_versions_are_taken_once() -> None:
         list(capture.read())
         capture.connections.learn()
         state = capture.pipeline.indexer.conversation_state
-        taken = state.take_advertised_versions()
+        taken = state.versions.take_advertised()
         assert taken
-        assert all(state.advertised_versions(connection) == versions for connection, versions in taken.items())
-        assert not state.take_advertised_versions()
+        assert all(state.versions.advertised(connection) == versions for connection, versions in taken.items())
+        assert not state.versions.take_advertised()
 
 
 def test_a_body_that_was_forgotten_teaches_nothing_new(monkeypatch: pytest.MonkeyPatch) -> None:

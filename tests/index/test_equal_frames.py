@@ -20,7 +20,7 @@ def learned(path: Path) -> list[object]:
         capture.connections.learn()
         state, table = capture.pipeline.indexer.conversation_state, capture.pipeline.indexer.table
         connections = np.unique(table.connection.values[:]).tolist()
-        of_connections = [(state.advertised_versions(each), state.software(each)) for each in connections]
+        of_connections = [(state.versions.advertised(each), state.versions.software(each)) for each in connections]
         mechanisms = [state.context(each, 1 << 40).mechanism for each in connections]
         places = zip(table.connection.values.tolist(), table.packet.values.tolist(), strict=True)
         contexts = [state.context(*place) for place in places]

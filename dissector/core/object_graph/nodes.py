@@ -47,8 +47,8 @@ _FUNCTIONS: Final = frozenset((
     "dissector.findings.framework.decoded_exchange:request_body",
     "dissector.findings.framework.decoded_exchange:response_body",
     "dissector.groups.history:never_closed",
-    "dissector.index.conversation_state:_decoded_software",
-    "dissector.index.conversation_state:_decoded_versions",
+    "dissector.index.version_exchanges:_decoded_software",
+    "dissector.index.version_exchanges:_decoded_versions",
 ))  # fmt: skip
 _METHODS: Final = frozenset((
     "dissector.detection.kafka_detector:KafkaDetector._find_choice",

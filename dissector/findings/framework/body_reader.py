@@ -31,7 +31,7 @@ from dissector.index.exchange_table import NO_FRAME
 from dissector.index.indexer import Indexer
 from dissector.protocol.codec.program import Part, Program, Wanted
 from dissector.protocol.kernel.shredding import Arena
-from dissector.protocol.message import PREFIX, Values
+from dissector.protocol.message import PREFIX, REQUEST_ID, RESPONSE_ID, Values
 from dissector.protocol.schema.api_keys import ApiKey
 from dissector.protocol.schema.field_names import ERROR_CODES
 
@@ -84,9 +84,6 @@ MAX_CACHED_SIZE: Final = 1_024
 """Bytes of a message up to which its body is cached."""
 CACHED_BODIES: Final = 1 << 11
 """Many heartbeats, empty fetches and advertised versions have the same bytes after the correlation id."""
-ID_END: Final = PREFIX + 4
-"""The end of the correlation id in a response."""
-REQUEST_ID: Final = slice(PREFIX + 4, PREFIX + 8)
 Examine = Callable[[DecodedExchange], None]
 
 
@@ -226,5 +223,7 @@ class BodyReader:
             return NO_RESPONSE
         data, contiguous = self._read(place)
         if contiguous == len(data) <= MAX_CACHED_SIZE:
-            return self._cached_response_body(key, version, bytes(ID_END) + data[ID_END:], contiguous)
+            return self._cached_response_body(
+                key, version, bytes(RESPONSE_ID.stop) + data[RESPONSE_ID.stop :], contiguous
+            )
         return response_body(key, version, data, contiguous)

@@ -347,7 +347,7 @@ class Examination:
 
     def software(self, connection: int) -> str:
         """Return the name of the client's software, if its ApiVersions request on the connection has it; else empty."""
-        return self._index.conversation_state.software(connection)[0]
+        return self._index.conversation_state.versions.software(connection)[0]
 
     def request(self, row: int) -> Values:
         """Return the body of the request of a row; empty if there is none, or it can't be read."""

@@ -14,7 +14,7 @@ from typing import Final
 from dissector.capture.held_messages import HeldMessage, Interception
 from dissector.capture.injection_notes import InjectionNote
 from dissector.core.times import SECOND
-from dissector.protocol.message import PREFIX, key_and_version
+from dissector.protocol.message import PREFIX, REQUEST_ID, RESPONSE_ID, key_and_version
 from dissector.protocol.schema.loader import api_name
 from dissector.proxy_server.hooks import Action, Close, Connection, Drop, FrameHead, Hold, Pass, Replace
 from dissector.proxy_server.intercept.rules import NAME
@@ -162,9 +162,8 @@ def edited(held: HeldFrame, frame: bytes, paths: str) -> str:
 
 def _fits(frame: bytes, other: bytes, *, is_request: bool) -> bool:
     """Whether a frame has its own size, and the other's correlation id, API and version."""
-    head = PREFIX + 4
-    if len(other) < head or int.from_bytes(other[:PREFIX], "big") != len(other) - PREFIX:
+    if len(other) < RESPONSE_ID.stop or int.from_bytes(other[:PREFIX], "big") != len(other) - PREFIX:
         return False
     if not is_request:
-        return other[PREFIX:head] == frame[PREFIX:head]
-    return key_and_version(other) == key_and_version(frame) and other[head : head + 4] == frame[head : head + 4]
+        return other[RESPONSE_ID] == frame[RESPONSE_ID]
+    return key_and_version(other) == key_and_version(frame) and other[REQUEST_ID] == frame[REQUEST_ID]
