@@ -9,6 +9,8 @@ import re
 from collections.abc import Iterator
 from typing import Final, NamedTuple
 
+CLOSED: Final = "then its connection was closed"
+"""What the note of a frame ends with in whose place somebody closed the connection."""
 BEHIND_DROP: Final = "not answered, behind what was dropped"
 """The action that a note has of an exchange for which a client waits in vain, as it does for the one before."""
 _NOTE: Final = re.compile(
@@ -25,6 +27,11 @@ class InjectionNote(NamedTuple):
     by: str
     """What did it: ``fault 1``."""
     action: str
+
+    @property
+    def closes(self) -> bool:
+        """Whether the proxy closed the connection with it."""
+        return self.action.startswith("close") or self.action.endswith(CLOSED)
 
     def comment(self) -> str:
         """The note as a comment."""

@@ -20,6 +20,8 @@ class Injections:
     def __init__(self) -> None:
         self._packets: dict[str, list[int]] = {}
         self._notes: dict[str, list[InjectionNote]] = {}
+        self._closings: dict[str, list[int]] = {}
+        """The packets of those that closed connections."""
         self._count = 0
 
     def __bool__(self) -> bool:
@@ -32,6 +34,8 @@ class Injections:
                 self._count += 1
                 self._packets.setdefault(note.client, []).append(packet)
                 self._notes.setdefault(note.client, []).append(note)
+                if note.closes:
+                    self._closings.setdefault(note.client, []).append(packet)
 
     def has(self, client: str) -> bool:
         """Return whether anything was injected into connections of a client's end."""
@@ -54,3 +58,10 @@ class Injections:
         packets = self._packets.get(client, [])
         at = bisect_left(packets, first)
         return at < len(packets) and packets[at] <= last
+
+    def closed(self, client: str, begin: int, first: int) -> bool:
+        """Return whether the proxy had closed a connection, which began in the packet `begin`, before the packet
+        `first` of an exchange: its request crossed the end on its way."""
+        closings = self._closings.get(client, [])
+        at = bisect_left(closings, begin)
+        return at < len(closings) and closings[at] <= first

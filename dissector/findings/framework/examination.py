@@ -81,7 +81,7 @@ class Examination:
         self._deliveries = deliveries
         self._is_part = part
         self._plaintext = plaintext
-        self._injected = InjectedRows(index.injections, decoder)
+        self._injected = InjectedRows(index.injections, decoder, connections.first_packet)
         self._copies: tuple[EqualStarts | None, Int64] = (None, np.zeros(0, np.int64))
         """Those of the connections that begin alike that may be copies."""
         self.findings = FindingStore(UNLIMITED if part else MAX_FINDINGS)

@@ -4,7 +4,7 @@ This is where findings about causes are kept from blaming a broker for a fault t
 these rows.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import numpy as np
 
@@ -21,9 +21,11 @@ from dissector.index.injections import Injections
 class InjectedRows:
     """Looks rows up by the client's end of their connections."""
 
-    def __init__(self, injections: Injections, decoder: ExchangeDecoder) -> None:
+    def __init__(self, injections: Injections, decoder: ExchangeDecoder, first_packet: Callable[[int], int]) -> None:
         self._injections = injections
         self._decoder = decoder
+        self._first_packet = first_packet
+        """That of a connection."""
 
     def notes(self, rows: ExaminedRows) -> Iterator[tuple[int, InjectionNote]]:
         """Yield the rows that were interfered with, and by what."""
@@ -44,6 +46,7 @@ class InjectedRows:
         for at, client, first, last in self._of_clients(rows):
             is_touched[at] = (
                 self._injections.touches(client, first, last)
+                or self._injections.closed(client, self._first_packet(int(rows.connection[at])), first)
                 or self._injections.of(client, int(rows.correlation_id[at]), first, last) is not None
             )
         return rows.where(~is_touched) if is_touched.any() else rows

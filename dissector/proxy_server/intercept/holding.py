@@ -12,7 +12,7 @@ from collections.abc import Callable
 from typing import Final
 
 from dissector.capture.held_messages import HeldMessage, Interception
-from dissector.capture.injection_notes import InjectionNote
+from dissector.capture.injection_notes import CLOSED, InjectionNote
 from dissector.core.times import SECOND
 from dissector.protocol.message import PREFIX, REQUEST_ID, RESPONSE_ID, key_and_version
 from dissector.protocol.schema.loader import api_name
@@ -148,7 +148,7 @@ def dropped(held: HeldFrame) -> None:
 
 def closed(held: HeldFrame) -> None:
     """Close the connection in its place."""
-    held.decide(Close, "then its connection was closed")
+    held.decide(Close, CLOSED)
 
 
 def edited(held: HeldFrame, frame: bytes, paths: str) -> str:
