@@ -1,8 +1,9 @@
 """A numpy column that grows, with amortized appending.
 
 Invariants:
-  * a large column is a mapped, unnamed temporary file, whose resident pages are released now and then: memory stays
-    flat however many rows there are. Where no file can be created it stays in memory;
+  * a large column is a mapped, unnamed temporary file, whose resident pages are released now and then, by itself or
+    with those of all others (`trim`): memory stays flat however many rows there are. Where no file can be created it
+    stays in memory;
   * it grows without a copy: the file is mapped again, and the old map is freed with the last view of it;
   * a copied column has the rows given to `keep`: rows keep their numbers, and the others cost nothing.
 """
@@ -19,12 +20,15 @@ import numpy as np
 import numpy.typing as npt
 
 from dissector.core.arrays import Bool, Int64, UInt64
+from dissector.core.process_memory import release_when_trimmed
 
 _FIRST_ROOM: Final = 1024
-_FILE_BYTES: Final = 1 << 21
+_FILE_BYTES: Final = 1 << 18
 """Bytes from which on a column is a file; and new bytes after which its pages are released."""
-_GROWTH_BYTES: Final = 1 << 22
-"""Least bytes that a file grows by."""
+_GROWTH_BYTES: Final = 1 << 18
+"""Least bytes that a file grows by, ..."""
+_GROWTH: Final = 4
+"""... and which part of what it has, at the least."""
 _READS: Final = 4096
 """Reads of a column after which its pages are released: each may have made some resident."""
 _FACTORS: Final = np.frombuffer(os.urandom(64 * 8), np.uint64) | np.uint64(1)
@@ -128,11 +132,12 @@ class Column:
         """Map a file with room for `size` rows, allocated if `whole`. Return False where the disk has no room."""
         width = self._array.itemsize
         have = len(self._array) * width if self._map is not None else 0
-        room = -(-size * width // _GROWTH_BYTES) * _GROWTH_BYTES
+        room = -(-max(size * width, have + have // _GROWTH) // _GROWTH_BYTES) * _GROWTH_BYTES
         try:
             if self._file is None:
                 self._file, name = tempfile.mkstemp()
                 weakref.finalize(self, os.close, self._file)
+                _FILES.add(self)
                 Path(name).unlink()
             if whole:
                 _lengthen(self._file, have, room)
@@ -146,6 +151,15 @@ class Column:
             array[: self._size] = self._array[: self._size]
         self._array, self._map = array, fresh
         return True
+
+
+_FILES: Final[weakref.WeakSet[Column]] = weakref.WeakSet()
+
+
+@release_when_trimmed
+def _release_pages_of_all() -> None:
+    for column in tuple(_FILES):
+        column.release_pages()
 
 
 def restored_column(

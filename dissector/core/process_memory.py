@@ -4,7 +4,8 @@ glibc raises the size from which it maps memory to that of the largest block tha
 pages for later. Commands with many short-lived columns then hold twice as much as they use.
 
 Mapping blocks costs up to half of a command's time again where pages are dear. So commands keep glibc's ways, and where
-columns come and go, pages of the heap that are free are given back once they are many: `trim`.
+columns come and go, pages of the heap that are free are given back once they are many: `trim`. So are resident pages of
+mapped files that can be read again.
 
 Reading makes columns, and decoded rows have no cycles: garbage collection takes up to a fifth of the time, and frees
 next to nothing.
@@ -32,6 +33,8 @@ LARGE: Final = 90 << 20
 """Bytes of resident memory, files left out, from which free pages of the heap are given back, ..."""
 GROWN: Final = 6 << 20
 """... each time that it grew by so many."""
+GROWN_FILES: Final = 10 << 20
+"""Bytes by which the resident pages of files grow until they are released."""
 _STATM: Final = Path("/proc/self/statm")
 _BETWEEN: Final = 0.05
 """Seconds between two looks at it."""
@@ -44,10 +47,13 @@ class _Heap:
     is_trimmed: bool = False
     resident: int = 0
     """Bytes after the last time."""
+    of_files: int = 0
+    """Resident bytes of files, the fewest since they were released."""
     looked: float = 0
 
 
 _HEAP: Final = _Heap()
+_RELEASING: Final[list[Callable[[], None]]] = []
 
 
 def return_freed_memory() -> None:
@@ -64,23 +70,37 @@ def return_freed_memory() -> None:
 
 
 def trim() -> None:
-    """Give the free pages of the heap back if it grew, while a command runs that wants that. It may be called often."""
+    """Give back the free pages of the heap, and those of files, if they grew, while a command runs that wants that. It
+    may be called often."""
     now = time.monotonic()
     if not _HEAP.is_trimmed or now < _HEAP.looked + _BETWEEN:
         return
     _HEAP.looked = now
-    if _resident() > max(LARGE, _HEAP.resident + GROWN):
+    resident, of_files = _resident()
+    if of_files > _HEAP.of_files + GROWN_FILES:
+        for release in _RELEASING:
+            release()
+        of_files = _HEAP.of_files = _resident()[1]
+    _HEAP.of_files = min(_HEAP.of_files, of_files)
+    if resident > max(LARGE, _HEAP.resident + GROWN):
         _malloc_trim()(0)
-        _HEAP.resident = _resident()
+        _HEAP.resident = _resident()[0]
 
 
-def _resident() -> int:
-    """Return the resident bytes that are no file's; 0 where the system does not say."""
+def release_when_trimmed(release: Callable[[], None]) -> Callable[[], None]:
+    """Have `trim` call a function that releases pages of mapped files."""
+    _RELEASING.append(release)
+    return release
+
+
+def _resident() -> tuple[int, int]:
+    """Return the resident bytes that are no file's, and those that are; zeros where the system does not say."""
     try:
-        _, resident, of_files, *_ = _STATM.read_bytes().split()
+        _, resident, of_files, *_ = map(int, _STATM.read_bytes().split())
     except (OSError, ValueError):
-        return 0
-    return (int(resident) - int(of_files)) * os.sysconf("SC_PAGE_SIZE")
+        return 0, 0
+    page = os.sysconf("SC_PAGE_SIZE")
+    return (resident - of_files) * page, of_files * page
 
 
 @cache
@@ -95,7 +115,7 @@ def infrequent_collection() -> Iterator[None]:
     run for long."""
     threshold = gc.get_threshold()
     gc.set_threshold(COLLECTION_THRESHOLD)
-    _HEAP.is_trimmed, _HEAP.resident = True, 0
+    _HEAP.is_trimmed, _HEAP.resident, _HEAP.of_files = True, 0, _resident()[1]
     try:
         yield
     finally:

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from dissector.core import columns
 from dissector.core.columns import Column, ValueColumn, distinct, is_in, unique
+from dissector.core.process_memory import infrequent_collection, trim
 
 steps = st.lists(
     st.one_of(
@@ -147,3 +148,14 @@ def test_values_of_rows_are_kept_by_number() -> None:
     assert [column.get(row) for row in (3, 7, 5_000, 4, 5_001, -1)] == ["one", "one", "other", None, None, None]
     column.keep(np.array([7, 9_000]))
     assert [column.get(row) for row in (3, 7, 5_000)] == [None, "one", None]
+
+
+def test_pages_of_columns_are_released_with_free_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("dissector.core.process_memory._BETWEEN", 0)
+    columns_filled = [Column(np.int64) for _ in range(64)]
+    with infrequent_collection():
+        before = resident()
+        for column in columns_filled:
+            column.grow(1 << 16)  # half a megabyte, too little for any of them to release its pages by itself
+            trim()
+        assert resident() - before < 20 << 20

@@ -80,7 +80,7 @@ with {context}:
     held = [(bytearray(60_000), bytearray(600)) for _ in range(4_000)]
     held = [small for _, small in held]
     trim()
-    print(process_memory._resident() >> 20)
+    print(process_memory._resident()[0] >> 20)
 """
 
 
