@@ -53,7 +53,7 @@ MOST_JOINED: Final = 16 << 20
 """Bytes of copies beyond which parts above `SMALL_PART` are pieces of their own."""
 MOST_SESSIONS: Final = 8 << 20
 """Bytes of the partitions of fetch sessions that are in memory at once, unless one row has more."""
-ROWS_PER_STEP: Final = 1 << 14
+ROWS_PER_STEP: Final = 1 << 13
 CODE_SHIFT: Final = 32
 _TOPIC_FIELDS: Final = ("topic", "name")
 _RECORDS: Final = "records"

@@ -20,7 +20,7 @@ from dissector.export.table_cells import TABLE, TableForm, as_csv, as_csv_withou
 
 LINES_TOGETHER: Final = 4_096
 """Lines of a tree that are rendered together: those of a large frame would take as much memory as its tree."""
-ROWS_TOGETHER: Final = 1 << 16
+ROWS_TOGETHER: Final = 1 << 14
 """Rows that are rendered as text together: the more, the less each costs."""
 
 
