@@ -7,7 +7,7 @@ import numpy as np
 
 from dissector.capture_session.row_space import RowSpace
 from dissector.capture_session.stage_pipeline import StagePipeline
-from dissector.core.arrays import Int64
+from dissector.core.arrays import Bool, Int64
 from dissector.core.grouping import cuts
 from dissector.core.store import RESIDENT
 from dissector.index.exchange_table import NO_FRAME, ExchangeTable
@@ -29,6 +29,17 @@ class FrameSpan(NamedTuple):
     packet: int
     """With its first byte."""
     of_client: bool
+
+
+class FrameSpans(NamedTuple):
+    """The same of many frames, `(n,)` each."""
+
+    row: Int64
+    direction: Int64
+    start: Int64
+    size: Int64
+    packet: Int64
+    of_client: Bool
 
 
 class RowFrames:
@@ -55,15 +66,25 @@ class RowFrames:
                 spans.append(FrameSpan(direction, start, size, packet, of_client))
         return spans
 
-    def packet_spans(self, row: int) -> list[FrameSpan]:
-        """Where the frames of a row are in the streams of TCP: of a connection that was decrypted the records that they
+    def span_columns(self, rows: Int64) -> FrameSpans:
+        """The same of many rows: by row, the request before the response."""
+        indexed = self._rows.index_rows(rows)
+        table, frames = self._indexer.table, self._indexer.frames
+        both = np.stack([table.request.values[indexed], table.response.values[indexed]], axis=1)
+        row, side = np.nonzero(both != NO_FRAME)
+        frame = both[row, side]
+        direction, start, size, packet = (
+            column.values[frame].astype(np.int64)
+            for column in (frames.direction, frames.start, frames.size, frames.packet)
+        )
+        return FrameSpans(self._rows.capture_rows(indexed[row]), direction, start, size, packet, side == 0)
+
+    def packet_spans(self, rows: Int64) -> FrameSpans:
+        """Where the frames of rows are in the streams of TCP: of a connection that was decrypted the records that they
         are in. `control_stretches` has what else these need."""
-        found, plaintext = [], self._tls.plaintext
-        for span in self.spans(row):
-            direction, start, size = (np.array([each], np.int64) for each in span[:3])
-            [begin], [width] = plaintext.in_tcp(direction, start, size)
-            found.append(span._replace(start=int(begin), size=int(width)))
-        return found
+        found = self.span_columns(rows)
+        start, size = self._tls.plaintext.in_tcp(found.direction, found.start, found.size)
+        return found._replace(start=start, size=size)
 
     def control_stretches(self, connections: Iterable[int]) -> list[tuple[int, int, int]]:
         """Direction, offset and size in TCP of what decrypted connections have besides application data: no key opens

@@ -15,6 +15,7 @@ from dissector.cli.options import CaptureOptions, no_match_message, parse_filter
 from dissector.cli.render.progress import examine_with_progress
 from dissector.cli.show import read_rows
 from dissector.core.files import private, write_reason
+from dissector.core.process_memory import infrequent_collection
 from dissector.core.text import counted
 from dissector.export.exporter import NoPacketsError, check_request, export_rows
 from dissector.export.formats import SUFFIXES, ExportFormat, ExportRequest
@@ -42,7 +43,7 @@ def export(
     request = ExportRequest(form, redact, numbers, filter, has_secrets=secrets, is_decrypted=decrypted)
     ranges = None if numbers is None else ranges_of(numbers)
     row_filter = parse_filter(filter, options=options)
-    with options.open(files) as capture:
+    with infrequent_collection(), options.open(files) as capture:
         if any(is_same_file(name, out) for name in capture.names):
             raise CaptureError(f"{out}: is an input file: choose another name for the output")
         check_request(capture.names, request)

@@ -16,7 +16,6 @@ captured is missing in the made stream too.
 import re
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from itertools import groupby
 from types import MappingProxyType
 from typing import Final
 
@@ -30,6 +29,8 @@ from dissector.conversation import End, Packet, Turn
 from dissector.conversation.packets import PacketWriter
 from dissector.core.arrays import Int64
 from dissector.core.batches import NOWHERE, PacketBatch, RunBatch, RunKind, SegmentBatch
+from dissector.core.columns import tuples, unique
+from dissector.core.process_memory import trim
 from dissector.core.store import Store
 from dissector.core.text import duration
 from dissector.exchange.model import ExchangeMessage
@@ -39,8 +40,6 @@ from dissector.transport.connection_table import FIN, RST, SYN
 
 _MAX_STREAM: Final = 1 << 41
 """Bytes, more than any stream of a capture has: two terabytes."""
-ROWS_PER_BATCH: Final = 4096
-"""Rows of the index read together."""
 EXPORT_COMMENT: Final = re.compile(r"kdissect \d+: ")
 """Matches the beginning of comments that an export adds to packets."""
 NO_COMMENTS: Final[Mapping[int, str]] = MappingProxyType({})
@@ -54,9 +53,11 @@ def carrying_packets(
     again. `comments` are the user's comments on rows: the first packet of each row has it. Without handshakes, packets
     that open or close a connection are left out."""
     search = _CarrierSearch(capture, rows, comments)
-    numbers = search.carriers(capture, with_handshakes=with_handshakes)
+    numbers = search.carriers(with_handshakes=with_handshakes)
     for batch in packet_batches(capture, Store()):
-        for at in np.flatnonzero(np.isin(batch.number, numbers)).tolist():
+        chosen = np.flatnonzero(np.isin(batch.number, numbers))
+        carried = search.comments(batch.number[chosen])
+        for at in chosen.tolist():
             number = int(batch.number[at])
             start, size = int(batch.offset[at]), int(batch.captured[at])
             original = [capture.comments[number]] if number in capture.comments else []
@@ -65,7 +66,7 @@ def carrying_packets(
                 batch.data[start : start + size].tobytes(),
                 int(batch.length[at]),
                 int(batch.link_type[at]),
-                (*original, *search.comments.get(number, ())),
+                (*original, *carried.get(number, ())),
             )
 
 
@@ -77,7 +78,10 @@ def packet_batches(capture: Capture, store: Store) -> Iterator[PacketBatch]:
     ]
     merged = PacketMerger(readers, store, capture.limits)
     try:
-        yield from (batch for batch in merged.batches() if len(batch))
+        for batch in merged.batches():
+            if len(batch):
+                yield batch
+                trim()
     finally:
         store.release()
         merged.close()
@@ -89,30 +93,46 @@ class _CarrierSearch:
     """The chosen ranges of streams, and the search for the packets that carry them."""
 
     def __init__(self, capture: Capture, rows: Iterable[int], comments: Mapping[int, str]) -> None:
-        self.comments: defaultdict[int, list[str]] = defaultdict(list)
-        """Comments by the packet with a frame's first byte."""
-        stretches: list[tuple[int, int, int]] = []
-        for number, fields in _row_fields(capture, rows):
-            for place, span in enumerate(capture.frames.packet_spans(number)):
-                stretches.append(span[:3])
-                if place == 0 and number in comments:
-                    self.comments[span.packet].append(comments[number])
-                self.comments[span.packet].append(_comment(number, *fields, of_client=span.of_client))
-        decrypted = filter(capture.pipeline.tls.is_decrypted, {direction >> 1 for direction, _, _ in stretches})
-        stretches += capture.frames.control_stretches(decrypted)
-        stretches.sort()
-        columns = np.array(stretches, np.int64).reshape(-1, 3)
-        self._direction, self._start, size = columns.T
+        self._capture = capture
+        self._of_rows = comments
+        spans = capture.frames.packet_spans(np.fromiter(rows, np.int64))
+        order = np.argsort(spans.packet, kind="stable")
+        self._packet, self._row, self._of_client = (
+            column[order] for column in (spans.packet, spans.row, spans.of_client)
+        )
+        self._begins_row = np.diff(spans.row, prepend=-1)[order] != 0
+        connections = np.unique(spans.direction >> 1).tolist()
+        control = capture.frames.control_stretches(filter(capture.pipeline.tls.is_decrypted, connections))
+        stretches = np.stack([spans.direction, spans.start, spans.size], axis=1)
+        columns = np.concatenate([stretches, np.array(control, np.int64).reshape(-1, 3)]).T
+        self._direction, self._start, size = columns[:, np.lexsort(columns[::-1])]
         self._directions = np.unique(self._direction)
         self._ends = self._key(self._direction, self._start + size)
 
-    def carriers(self, capture: Capture, *, with_handshakes: bool) -> Int64:
+    def comments(self, packets: Int64) -> dict[int, list[str]]:
+        """Return the comments on some packets, ascending, by packet: on each that has the first byte of a frame."""
+        found: defaultdict[int, list[str]] = defaultdict(list)
+        if not len(packets):
+            return found
+        some = slice(np.searchsorted(self._packet, packets[0]), np.searchsorted(self._packet, packets[-1], "right"))
+        rows = unique(self._row[some])
+        fields = dict(
+            zip(rows.tolist(), zip(*self._capture.index.columns(_COMMENT_FIELDS, rows), strict=True), strict=True)
+        )
+        columns = (self._packet[some], self._row[some], self._of_client[some], self._begins_row[some])
+        for packet, row, of_client, begins_row in tuples(*columns):
+            if begins_row and row in self._of_rows:
+                found[packet].append(self._of_rows[row])
+            found[packet].append(_comment(row, *fields[row], of_client=of_client))
+        return found
+
+    def carriers(self, *, with_handshakes: bool) -> Int64:
         """Return the numbers of the packets, in order."""
         store = Store()
-        transport = Transport(store, capture.limits)
+        transport = Transport(store, self._capture.limits)
         runs_carried, segments_read = _AddressedPackets(), _AddressedPackets()
-        numbers, fragments = [np.array(list(self.comments), np.int64)], [np.zeros(0, np.int64)]
-        for batch in packet_batches(capture, store):
+        numbers, fragments = [unique(self._packet)], [np.zeros(0, np.int64)]
+        for batch in packet_batches(self._capture, store):
             segments = transport.segments(batch)
             fragments.append(batch.number[transport.fragments])
             if with_handshakes:
@@ -157,8 +177,9 @@ class _AddressedPackets:
         self._parts.append((address, packet))
 
     def columns(self) -> tuple[Int64, Int64]:
-        """Return all of them, sorted by address."""
+        """Return all of them, sorted by address. They are kept no longer."""
         address, packet = (np.concatenate(column) for column in zip(*self._parts, strict=True))
+        self._parts.clear()
         order = np.argsort(address, kind="stable")
         return address[order], packet[order]
 
@@ -173,15 +194,6 @@ def _carriers(segments: _AddressedPackets, runs: _AddressedPackets) -> Int64:
         np.where(address == NOWHERE, run_packets, packets[np.maximum(at, 0)]) if len(begins) else run_packets
     )
     return carriers
-
-
-def _row_fields(capture: Capture, rows: Iterable[int]) -> Iterator[tuple[int, tuple[Value, ...]]]:
-    """Yield each row with its fields from the index, read in batches."""
-    for batch, numbers in groupby(rows, lambda number: number // ROWS_PER_BATCH):
-        start = batch * ROWS_PER_BATCH
-        some = range(start, min(start + ROWS_PER_BATCH, len(capture)))
-        table = list(zip(*capture.index.columns(_COMMENT_FIELDS, some), strict=True))
-        yield from ((number, table[number - start]) for number in numbers)
 
 
 def _comment(
