@@ -38,7 +38,7 @@ from dissector.exchange.row_field import Value
 from dissector.transport import Transport
 from dissector.transport.connection_table import FIN, RST, SYN
 
-_MAX_STREAM: Final = 1 << 41
+MAX_STREAM: Final = 1 << 41
 """Bytes, more than any stream of a capture has: two terabytes."""
 EXPORT_COMMENT: Final = re.compile(r"kdissect \d+: ")
 """Matches the beginning of comments that an export adds to packets."""
@@ -97,9 +97,7 @@ class _CarrierSearch:
         self._of_rows = comments
         spans = capture.frames.packet_spans(np.fromiter(rows, np.int64))
         order = np.argsort(spans.packet, kind="stable")
-        self._packet, self._row, self._of_client = (
-            column[order] for column in (spans.packet, spans.row, spans.of_client)
-        )
+        self._packet, self._row, self._of_client = spans.packet[order], spans.row[order], spans.of_client[order]
         self._begins_row = np.diff(spans.row, prepend=-1)[order] != 0
         connections = np.unique(spans.direction >> 1).tolist()
         control = capture.frames.control_stretches(filter(capture.pipeline.tls.is_decrypted, connections))
@@ -146,7 +144,7 @@ class _CarrierSearch:
         return np.union1d(carriers, pieces) if np.isin(carriers, pieces).any() else carriers
 
     def _key(self, direction: Int64, offset: Int64) -> Int64:
-        key: Int64 = np.searchsorted(self._directions, direction).astype(np.int64) * _MAX_STREAM + offset
+        key: Int64 = np.searchsorted(self._directions, direction).astype(np.int64) * MAX_STREAM + offset
         return key
 
     def _chosen_runs(self, runs: RunBatch) -> tuple[Int64, Int64]:

@@ -8,37 +8,35 @@ except SYN, FIN and RST of its connection; so are retransmitted bytes.
 The capture's files are read once more, in batches.
 """
 
-from bisect import bisect_right
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import fields
-from typing import Final, NamedTuple, TypeVar
+from typing import Any, Final, Generic, NamedTuple, TypeVar
 
 import numpy as np
 
 from dissector.capture_session import Capture
+from dissector.capture_session.row_frames import FrameSpans
 from dissector.conversation import End, Packet, headers
-from dissector.core.arrays import Int64
+from dissector.core.arrays import Bool, Int64
 from dissector.core.batches import NOWHERE, RunBatch, RunKind, SegmentBatch
-from dissector.core.columns import tuples
+from dissector.core.columns import Column, is_in, tuples, unique
+from dissector.core.process_memory import trim
 from dissector.core.store import Store
-from dissector.export.packets import packet_batches
+from dissector.export.packets import MAX_STREAM, packet_batches
 from dissector.export.redaction.pseudonyms import AddressPseudonyms
 from dissector.export.redaction.rows import FrameSide, RedactedFrames
 from dissector.transport import Transport
 from dissector.transport.connection_table import FIN, RST, SYN
 
+RUNS_TOGETHER: Final = 1 << 15
+"""Runs whose parts are found at once."""
+PARTS_TOGETHER: Final = 1 << 12
+"""Parts that are objects at once."""
 MAX_PAYLOAD: Final = 65_000
 """Maximum bytes in an IP datagram; segments that a network card merged may be larger."""
 
 
-class _ChosenFrame(NamedTuple):
-    """A chosen frame, and its position in its stream."""
-
-    direction: int
-    start: int
-    end: int
-    row: int
-    of_client: bool
+ColumnBatch = TypeVar("ColumnBatch", SegmentBatch, RunBatch)
 
 
 class _SegmentPart(NamedTuple):
@@ -57,37 +55,44 @@ class _SegmentPart(NamedTuple):
     """Offset in the frame."""
 
 
+_PART: Final = np.dtype([
+    ("segment", np.int64), ("ahead", np.int64), ("size", np.int64), ("captured", np.bool_), ("frame", np.int64),
+    ("start", np.int64),
+])  # fmt: skip
+"""A part, as a row of columns."""
+
+
 def redacted_packets(
     capture: Capture, rows: Iterable[int], redacted: RedactedFrames, addresses: AddressPseudonyms
 ) -> Iterator[Packet]:
     """Yield the redacted packets of these rows, from 0, in capture order. The capture can be read again."""
-    chosen = sorted(_frames(capture, rows))
-    if not chosen:
+    spans = capture.frames.span_columns(np.fromiter(rows, np.int64))
+    if not len(spans.row):
         return
+    order = np.lexsort((spans.of_client, spans.row, spans.start + spans.size, spans.start, spans.direction))
+    chosen = spans.at(order)
     ends = _ends(capture, chosen, addresses)
     streams = _ChosenStreams(capture, chosen)
-    parts = streams.parts(chosen)
-    contents = redacted.contents(
-        FrameSide(frame.row, frame.of_client, frame.end - frame.start)
-        for frame in (chosen[part.frame] for part in parts if part.size)
-    )
-    for part in parts:
+
+    def sides() -> Iterator[FrameSide]:
+        for part in streams.parts():
+            if part.size:
+                row, of_client, size = (
+                    int(column[part.frame]) for column in (chosen.row, chosen.of_client, chosen.size)
+                )
+                yield FrameSide(row, bool(of_client), size)
+
+    contents = redacted.contents(sides())
+    for part in streams.parts():
         payload = next(contents)[part.start : part.start + part.size] if part.size else b""
         yield from streams.packets(part, payload.ljust(part.size, b"\x00"), ends)
 
 
-def _frames(capture: Capture, rows: Iterable[int]) -> Iterator[_ChosenFrame]:
-    for row in rows:
-        for span in capture.frames.spans(row):
-            yield _ChosenFrame(span.direction, span.start, span.start + span.size, row, span.of_client)
-
-
-def _ends(capture: Capture, chosen: Sequence[_ChosenFrame], addresses: AddressPseudonyms) -> dict[int, tuple[End, End]]:
+def _ends(capture: Capture, chosen: FrameSpans, addresses: AddressPseudonyms) -> dict[int, tuple[End, End]]:
     """Return the sender and the receiver of each direction, with replaced addresses."""
     ends: dict[int, tuple[End, End]] = {}
-    for direction, of_client, row in {
-        each.direction: (each.direction, each.of_client, each.row) for each in chosen
-    }.values():
+    last = np.flatnonzero(np.diff(chosen.direction, append=-1))
+    for direction, of_client, row in tuples(chosen.direction[last], chosen.of_client[last], chosen.row[last]):
         [[client], [server]] = capture.index.columns(("client", "server"), range(row, row + 1))
         pair = _redacted_end(str(client), addresses), _redacted_end(str(server), addresses)
         ends[direction] = pair if of_client else pair[::-1]
@@ -103,32 +108,54 @@ def _redacted_end(text: str, addresses: AddressPseudonyms) -> End:
 class _ChosenStreams:
     """The segments and runs of the chosen connections, from the capture's files."""
 
-    def __init__(self, capture: Capture, chosen: Sequence[_ChosenFrame]) -> None:
-        connections = np.unique([each.direction >> 1 for each in chosen])
+    def __init__(self, capture: Capture, chosen: FrameSpans) -> None:
+        connections = unique(chosen.direction >> 1)
         store = Store()
         transport = Transport(store, capture.limits)
-        segments: list[SegmentBatch] = []
-        runs: list[RunBatch] = []
+        segments, runs = _Rows(SegmentBatch), _Rows(RunBatch)
         for batch in packet_batches(capture, store):
             read = transport.segments(batch)
-            segments.append(_of(read, connections))
-            runs.append(_of(transport.reassemble(read), connections))
-        runs += [_of(each, connections) for each in transport.flush()]
-        self._segments = _joined(segments)
-        self._runs = _joined(runs)
+            segments.add(read, connections)
+            runs.add(transport.reassemble(read), connections)
+        for each in transport.flush():
+            runs.add(each, connections)
+        self._segments = segments.joined()
+        self._parts = Column(_PART)
+        self._find_parts(chosen, runs.joined())
 
-    def parts(self, chosen: Sequence[_ChosenFrame]) -> list[_SegmentPart]:
+    def parts(self) -> Iterator[_SegmentPart]:
         """Return the parts of chosen frames in each segment, in capture order."""
-        found = [part for run in self._carried() for part in _inside(run, chosen)]
-        found += self._marks({(each.segment, each.ahead + each.size) for each in found})
-        return sorted(found)
+        for at in range(0, len(self._parts), PARTS_TOGETHER):
+            trim()
+            yield from map(_SegmentPart._make, self._parts.values[at : at + PARTS_TOGETHER].tolist())
 
-    def _carried(self) -> Iterator["_SegmentRun"]:
-        """Yield each run with the segment that has its bytes."""
-        segments, runs = self._segments, self._runs
+    def _find_parts(self, chosen: FrameSpans, runs: RunBatch) -> None:
+        """Find the parts of chosen frames in runs, and the segments that open or close a connection."""
+        segments, found = self._segments, Column(_PART)
         order = np.argsort(segments.address, kind="stable")
+        has_part, ends_in_part = np.zeros((2, len(order)), np.bool_)
+        address = segments.address[order]
+        for at in range(0, len(runs.start), RUNS_TOGETHER):
+            some = RunBatch(*(getattr(runs, each.name)[at : at + RUNS_TOGETHER] for each in fields(runs)))
+            parts = _inside(self._carried(some, order, address), chosen)
+            found.extend(parts)
+            segment = parts["segment"]
+            is_end = parts["ahead"] + parts["size"] == segments.size[segment] + segments.missing[segment]
+            has_part[segment] = True
+            ends_in_part[segment[is_end]] = True
+            trim()
+        found.extend(self._marks(has_part, ends_in_part))
+        values: Any = found.values
+        order = np.lexsort([values[name] for name in reversed(_SegmentPart._fields)])
+        for at in range(0, len(order), RUNS_TOGETHER):
+            self._parts.extend(values[order[at : at + RUNS_TOGETHER]])
+            trim()
+
+    def _carried(self, runs: RunBatch, order: Int64, address: Int64) -> "_SegmentRuns":
+        """Return runs with the segment that has the bytes of each; `order` is that of the addresses of segments."""
+        segments = self._segments
         has_address = runs.address != NOWHERE
-        at = np.searchsorted(segments.address[order], runs.address, side="right") - 1
+        at = np.searchsorted(address, runs.address, side="right") - 1
         by_packet = np.searchsorted(segments.packet, runs.packet)
         row = np.where(has_address, order[np.maximum(at, 0)], np.minimum(by_packet, len(order) - 1))
         ahead = np.where(has_address, runs.address - segments.address[row], segments.size[row])
@@ -136,17 +163,19 @@ class _ChosenStreams:
         cut = (runs.kind == RunKind.TRUNCATED) & (segments.missing[row] >= runs.size)
         kept = np.flatnonzero((has_address | cut) & (segments.direction[row] == runs.direction))
         columns = (row, ahead, has_address, runs.direction, runs.start, runs.size)
-        return map(_SegmentRun._make, tuples(*(each[kept] for each in columns)))
+        return _SegmentRuns._make(each[kept] for each in columns)
 
-    def _marks(self, ends: set[tuple[int, int]]) -> Iterator[_SegmentPart]:
-        """Yield segments that open or close a connection and are not in another part."""
+    def _marks(self, has_part: Bool, ends_in_part: Bool) -> "np.ndarray[tuple[int], np.dtype[np.void]]":
+        """Return segments that open or close a connection and are not in another part."""
         segments = self._segments
-        segments_with_parts = {segment for segment, _ in ends}
-        for row in np.flatnonzero(segments.flags & (SYN | FIN | RST)).tolist():
-            size = int(segments.size[row] + segments.missing[row])
-            closes = bool(segments.flags[row] & (FIN | RST))
-            if row not in segments_with_parts or (closes and (row, size) not in ends):
-                yield _SegmentPart(row, size if closes else 0, 0, True, -1, 0)
+        rows = np.flatnonzero(segments.flags & (SYN | FIN | RST))
+        closes = segments.flags[rows] & (FIN | RST) != 0
+        is_mark = ~has_part[rows] | (closes & ~ends_in_part[rows])
+        rows, closes = rows[is_mark], closes[is_mark]
+        marks = np.zeros(len(rows), _PART)
+        marks["segment"], marks["captured"], marks["frame"] = rows, True, -1
+        marks["ahead"] = np.where(closes, segments.size[rows] + segments.missing[rows], 0)
+        return marks
 
     def packets(self, part: _SegmentPart, payload: bytes, ends: Mapping[int, tuple[End, End]]) -> Iterator[Packet]:
         """Yield a part as a packet; as more packets if it is too large for one."""
@@ -163,39 +192,54 @@ class _ChosenStreams:
             yield Packet(time_ns, data if part.captured else data[: len(data) - len(chunk)], len(data))
 
 
-class _SegmentRun(NamedTuple):
-    """A run within a segment."""
+class _SegmentRuns(NamedTuple):
+    """Runs, `(n,)`, each within a segment."""
 
-    segment: int
-    ahead: int
-    captured: bool
-    direction: int
-    start: int
-    size: int
-
-
-def _inside(run: _SegmentRun, chosen: Sequence[_ChosenFrame]) -> Iterator[_SegmentPart]:
-    """Yield the parts of a run that belong to chosen frames."""
-    end = run.start + run.size
-    number = max(0, bisect_right(chosen, (run.direction, run.start, 1 << 62)) - 1)
-    while number < len(chosen) and chosen[number][:2] < (run.direction, end):
-        frame = chosen[number]
-        low, high = max(run.start, frame.start), min(end, frame.end)
-        if frame.direction == run.direction and low < high:
-            ahead = run.ahead + low - run.start
-            yield _SegmentPart(run.segment, ahead, high - low, run.captured, number, low - frame.start)
-        number += 1
+    segment: Int64
+    ahead: Int64
+    captured: Bool
+    direction: Int64
+    start: Int64
+    size: Int64
 
 
-ColumnBatch = TypeVar("ColumnBatch", SegmentBatch, RunBatch)
+def _inside(runs: _SegmentRuns, chosen: FrameSpans) -> "np.ndarray[tuple[int], np.dtype[np.void]]":
+    """Return the parts of runs that belong to chosen frames."""
+    keys = chosen.direction * MAX_STREAM + chosen.start
+    begin = runs.direction * MAX_STREAM + runs.start
+    first = np.maximum(np.searchsorted(keys, begin, side="right") - 1, 0)
+    counts = np.maximum(np.searchsorted(keys, begin + runs.size) - first, 0)
+    run = np.repeat(np.arange(len(counts)), counts)
+    frame = np.arange(len(run)) + np.repeat(first - np.cumsum(counts) + counts, counts)
+    start = runs.start[run]
+    low = np.maximum(start, chosen.start[frame])
+    high = np.minimum(start + runs.size[run], chosen.start[frame] + chosen.size[frame])
+    kept = np.flatnonzero((chosen.direction[frame] == runs.direction[run]) & (low < high))
+    run, frame, low, high = run[kept], frame[kept], low[kept], high[kept]
+    parts = np.empty(len(run), _PART)
+    parts["segment"], parts["ahead"], parts["size"] = runs.segment[run], runs.ahead[run] + low - start[kept], high - low
+    parts["captured"], parts["frame"], parts["start"] = runs.captured[run], frame, low - chosen.start[frame]
+    return parts
 
 
-def _of(batch: ColumnBatch, connections: Int64) -> ColumnBatch:
-    """Return the rows of a batch with these connections."""
-    rows = np.flatnonzero(np.isin(batch.direction >> 1, connections))
-    return type(batch)(*(getattr(batch, each.name)[rows] for each in fields(batch)))
+class _Rows(Generic[ColumnBatch]):
+    """Rows of some connections, of many batches."""
 
+    def __init__(self, kind: type[ColumnBatch]) -> None:
+        self._kind: type[ColumnBatch] = kind
+        self._columns: list[Column] = []
 
-def _joined(batches: Sequence[ColumnBatch]) -> ColumnBatch:
-    columns = (np.concatenate([getattr(batch, each.name) for batch in batches]) for each in fields(batches[0]))
-    return type(batches[0])(*columns)
+    def add(self, batch: ColumnBatch, connections: Int64) -> None:
+        """Add the rows of a batch with these connections, ascending."""
+        rows = np.flatnonzero(is_in(batch.direction >> 1, connections))
+        values = [getattr(batch, each.name)[rows] for each in fields(batch)]
+        if not self._columns:
+            self._columns = [Column(each.dtype) for each in values]
+        for column, each in zip(self._columns, values, strict=True):
+            column.extend(each)
+
+    def joined(self) -> ColumnBatch:
+        """Return all of them; there was a batch."""
+        columns: list[Any] = [column.values for column in self._columns]
+        rows: ColumnBatch = self._kind(*columns)
+        return rows
