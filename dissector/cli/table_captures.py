@@ -15,7 +15,7 @@ from dissector.cli.errors import NEGATIVE, print_error
 from dissector.cli.options import parse_filter
 from dissector.cli.tables import NO_FRAMES, is_folder, no_rows_message, open_tables
 from dissector.conversation import End, Packet, Turn, pcapng
-from dissector.conversation.packets import PacketWriter
+from dissector.conversation.packets import Lifetime, PacketWriter
 from dissector.core.text import counted
 
 if TYPE_CHECKING:
@@ -60,7 +60,8 @@ def show_on_screen(folder: str, text: str | None, screen: Screen) -> int:
 
 
 def write_capture(tables: "Tables", row_filter: "Filter | None", path: Path) -> TableCapture:
-    """Write the matching rows as pcapng, row by row, with the rows' connections, times and sizes."""
+    """Write the matching rows as pcapng, row by row, with the rows' times and sizes, and their connections, which begin
+    and end as they did: a reset is a FIN, as the tables do not tell one from the other."""
     ports: set[int] = set()
     topics: dict[str, str] = {}
     rows = 0
@@ -68,16 +69,17 @@ def write_capture(tables: "Tables", row_filter: "Filter | None", path: Path) -> 
     def packets() -> Iterator[Packet]:
         nonlocal rows
         writer = PacketWriter()
+        for each in tables.connections(row_filter):
+            lifetime = Lifetime(each.opened_ns, each.closed_ns, each.closed_by == "client")
+            writer.begin(each.number, End.parse(each.client), End.parse(each.server), lifetime)
         for row in tables.exchanges(row_filter):
             if row.is_stored or (row.request is None and row.response is None):
                 continue
             rows += 1
-            server = End.parse(row.fields.server)
-            ports.add(server.port)
+            ports.add(End.parse(row.fields.server).port)
             sides = [
                 (message, at == 0) for at, message in enumerate((row.request, row.response)) if message is not None
             ]
-            writer.begin(row.fields.connection, End.parse(row.fields.client), server)
             yield from writer.packets(sides[0][0].time_ns)
             for message, from_client in sides:
                 topics.update(message.context.topic_names)

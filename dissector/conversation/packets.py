@@ -5,14 +5,15 @@ Invariants:
   * every turn begins a new segment, so that framing finds it after a gap;
   * of conversations at once, initial sequence numbers depend on the contents: two between the same ends are never taken
     for one;
-  * of turns that arrive, only those that are later than `until` are held. Nothing is acknowledged, and nothing ends.
+  * of turns that arrive, only those that are later than `until` are held. Nothing is acknowledged; a conversation
+    without a `Lifetime` opens at its first turn and does not end.
 """
 
 import heapq
 import zlib
 from collections.abc import Iterable, Iterator
 from operator import attrgetter
-from typing import Final
+from typing import Final, NamedTuple
 
 from dissector.conversation.headers import ACK, FIN, LARGEST_PAYLOAD, PSH, SYN, frame
 from dissector.conversation.pcapng import Packet
@@ -30,35 +31,54 @@ def packets(conversations: Iterable[Conversation]) -> list[Packet]:
     return made
 
 
+class Lifetime(NamedTuple):
+    """When a conversation opens and ends; None where its packets do not show it."""
+
+    opened_ns: int | None
+    closed_ns: int | None
+    closed_by_client: bool
+
+
 class PacketWriter:
     """Takes turns of conversations, which the caller numbers, and yields packets."""
 
     def __init__(self) -> None:
-        self._later: list[tuple[int, int, int, Turn]] = []
-        """A heap: time, place, conversation, turn."""
+        self._later: list[tuple[int, bool, int, int, Turn]] = []
+        """A heap: time, whether it is the conversation's end, place, conversation, turn."""
         self._places = 0
         self._streams: dict[int, _Streams] = {}
 
-    def begin(self, number: int, client: End, server: End) -> None:
-        """Add a conversation."""
-        if number not in self._streams:
-            self._streams[number] = _Streams(client, server, (2 * number + 1) * 0x1234567, 2 * number * 0x1234567)
+    def begin(self, number: int, client: End, server: End, lifetime: Lifetime | None = None) -> None:
+        """Add a conversation, before packets from after its opening are yielded."""
+        if number in self._streams:
+            return
+        self._streams[number] = _Streams(client, server, (2 * number + 1) * 0x1234567, 2 * number * 0x1234567)
+        if lifetime is None:
+            return
+        if lifetime.opened_ns is None:
+            self._streams[number].are_open = True
+        else:
+            self.say(number, Turn(lifetime.opened_ns, from_client=True, data=b""))
+        if lifetime.closed_ns is not None:
+            self.say(number, Turn(lifetime.closed_ns, lifetime.closed_by_client, b""), is_end=True)
 
-    def say(self, number: int, turn: Turn) -> None:
-        """Add a turn to a conversation."""
-        heapq.heappush(self._later, (turn.time_ns, self._places, number, turn))
+    def say(self, number: int, turn: Turn, *, is_end: bool = False) -> None:
+        """Add a turn to a conversation. Its end comes after all turns of the same time."""
+        heapq.heappush(self._later, (turn.time_ns, is_end, self._places, number, turn))
         self._places += 1
 
     def packets(self, until: int = LAST) -> Iterator[Packet]:
         """Yield the packets of all turns before a time, or of all."""
         while self._later and self._later[0][0] < until:
-            _, _, number, turn = heapq.heappop(self._later)
+            _, is_end, _, number, turn = heapq.heappop(self._later)
             streams = self._streams[number]
             if not streams.are_open:
                 yield from streams.opening(turn.time_ns)
             for at in range(0, len(turn.data), LARGEST_PAYLOAD):
                 part = turn.data[at : at + LARGEST_PAYLOAD]
                 yield streams.packet(turn.time_ns, ACK | PSH, part, from_client=turn.from_client)
+            if is_end:
+                yield streams.packet(turn.time_ns, FIN | ACK, from_client=turn.from_client)
             streams.skip(turn)
 
 

@@ -65,6 +65,20 @@ class _CaptureRow(NamedTuple):
         return f"{self.merged_with} {self.epoch}"
 
 
+class TableConnection(NamedTuple):
+    """A connection between two addresses, ``host:port``."""
+
+    number: int
+    client: str
+    server: str
+    opened_ns: int | None
+    """Time of its SYN; None if that was not captured."""
+    closed_ns: int | None
+    """Time of its first FIN or RST."""
+    closed_by: str | None
+    """``client`` or ``server``."""
+
+
 class Tables:
     """The tables of one folder as a snapshot has them. With `capture`, only exchanges of that one, numbered as among
     all: a connection may have begun in another capture. With a `condition` in SQL, only those for which it is true."""
@@ -237,6 +251,23 @@ class Tables:
         """Return how many rows match."""
         [row] = self.database.rows(f"SELECT count(*) AS n FROM ({self.matching(row_filter)}) AS matching")
         return int(row["n"])
+
+    def connections(self, row_filter: "Filter | None" = None) -> Iterator[TableConnection]:
+        """Yield the connections of the rows that match; if they are those of one capture, with what it has of their
+        beginnings and ends: a connection may go on in another capture."""
+        opened, closed = "c.opened", "TRUE"
+        for each in self._files:
+            if each.capture == self._only:
+                opened += f" AND c.begin_ns >= {each.first_ns}"
+                closed = f"c.closed_ns <= {each.end_ns}"
+        columns = (
+            f"e.conn AS number, e.client, e.server, CASE WHEN {opened} THEN c.begin_ns END AS opened_ns,"
+            f" CASE WHEN {closed} THEN c.closed_ns END AS closed_ns, c.closed_by"
+        )
+        rows = self.database.rows(
+            f"SELECT DISTINCT {columns} FROM ({self.matching(row_filter)}) e JOIN connections c USING (connection)"
+        )
+        return (TableConnection(**row) for row in rows)
 
     def exchanges(
         self, row_filter: "Filter | None" = None, most: int | None = None, *, bodies: bool = True

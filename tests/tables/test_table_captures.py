@@ -2,18 +2,24 @@
 
 import hashlib
 import os
+from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
 from dissector.analysis.diff import DiffSide, build_matrix
+from dissector.analysis.diff.to_json import matrix_to_json
 from dissector.capture_session import Capture
 from dissector.cli.table_captures import side_of_tables, write_capture
+from dissector.core.json_text import dumps
 from dissector.filter import Filter, parse
+from tests.analysis.diff.cutting import cut, recording
 from tests.conftest import PCAPS
 from tests.conversation.test_packet_writer import comparable
 from tests.pipeline.ingested import CAPTURES
+from tests.tables.conftest import tables_of
+from tests.tables.copied import copy_tables
 
 if TYPE_CHECKING:
     from dissector.tables.reader import Tables
@@ -51,17 +57,30 @@ def test_topics_have_names_that_only_other_exchanges_carry(tables: "Tables", tmp
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ["java", "aiokafka"])
-def test_a_capture_s_side_does_what_the_capture_does(tables: "Tables", name: str, tmp_path: Path) -> None:
-    [named] = tables.captures_named(name)
-    found = write_capture(named, None, tmp_path / "side.pcapng")
-    with Capture([str(PCAPS / f"{name}.pcapng")]) as whole, Capture([found.path], ports=found.ports) as side:
-        for capture in (whole, side):
+def test_sides_in_tables_are_compared_as_their_captures_are(tmp_path: Path) -> None:
+    """Captures that have all of their connections, lack their ends, or their beginnings: the last two are one recording
+    without its middle, and read together."""
+    parts = [cut(recording("java-4.3", "plain-1"), *tenths, tmp_path) for tenths in ((0, 5), (6, 10))]
+    paths = [str(PCAPS / "compare-java-1.pcapng"), *parts]
+    tables = tables_of(str(copy_tables(tmp_path / "tables", *paths)))
+    written = [
+        write_capture(side, None, tmp_path / f"{number}.pcapng")
+        for number, path in enumerate(paths)
+        for side in tables.captures_named(path)
+    ]
+    with ExitStack() as stack:
+        whole = [stack.enter_context(Capture([path])) for path in paths]
+        sides = [stack.enter_context(Capture([each.path], ports=each.ports, topics=each.topics)) for each in written]
+        for capture in (*whole, *sides):
             for _ in capture.read():
                 pass
-        columns = build_matrix([DiffSide(whole, "capture"), DiffSide(side, "tables")])
-    assert [row for row in columns.rows if len(set(row[1])) > 1] == []
-    assert len(columns.rows) > 10
+        wanted, found = (
+            dumps(matrix_to_json(build_matrix([DiffSide(each, str(n)) for n, each in enumerate(captures)])))
+            for captures in (whole, sides)
+        )
+        assert found == wanted
+        assert b"the beginning of" in wanted
+        assert b"the end of" in wanted
 
 
 @pytest.mark.long
