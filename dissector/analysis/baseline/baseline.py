@@ -14,6 +14,7 @@ from dissector.analysis.diff.captured_span import lacking
 from dissector.analysis.diff.kept_numbers import median_of
 from dissector.analysis.diff.matching_keys import GROUP_PROTOCOLS
 from dissector.analysis.diff.side_profile import SideProfile
+from dissector.analysis.diff.statistical_comparison import are_backoffs
 from dissector.core.text import clean
 
 SETTINGS: Final[Mapping[str, tuple[str, ...]]] = {
@@ -65,7 +66,8 @@ def _values(name: str, text: str) -> str:
 
 
 def _times(profile: SideProfile) -> dict[str, int]:
-    backoffs_ns = [each for key in profile.keys.values() for each in key.retries.backoffs_ns]
+    pauses_ns = [key.retries.backoffs_ns for key in profile.keys.values()]
+    backoffs_ns = [each for of_key in pauses_ns if are_backoffs(of_key) for each in of_key]
     intervals_ns = [ns for key, each in profile.keys.items() if key.api in HEARTBEATS for ns in each.intervals_ns]
     times = {}
     if backoffs_ns:

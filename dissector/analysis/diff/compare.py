@@ -52,9 +52,10 @@ IGNORED: Final = (
     "correlation ids, client ids, client ports",
     "times; median intervals of repeated requests and of retries count as equal within a factor of 1.5",
     "values of offsets, epochs and sequence numbers; only their presence is compared",
-    "generated names (member ids, producer ids, UUIDs, fetch sessions); they are matched by their use",
+    "generated names (member ids, producer ids, UUIDs, fetch sessions); they are matched by their groups and uses",
     "how many members and fetch sessions there are, and which partitions a member gets",
-    "responses with retriable errors; their number (within 3) and the back-off of retries are compared",
+    "responses with retriable errors; of retries after regular pauses these are compared, of others how many there are "
+    "(within 3; if both sides have at least 3, within twice the standard deviation, too)",
     "2 more requests, or 10% more, of an API that clients call repeatedly; at the same rate half as many more, or any "
     "number in a longer recording; after random pauses twice the standard deviation; one more lookup of offsets than 3 "
     "or more",

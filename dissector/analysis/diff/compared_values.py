@@ -32,6 +32,7 @@ ComparedValue = str | int | float | bytes | bool | None | EntityName | Placehold
 
 POSITION: Final = Placeholder("a position")
 """An offset, an epoch, a sequence number, a time, how much a disk holds: any number that is not negative."""
+A_STATE: Final = Placeholder("a state")
 SESSION: Final = "fetch session"
 KIND_BY_ENTITY_TYPE: Final = {
     "topicName": "topic",
@@ -56,6 +57,8 @@ _POSITION_NAME: Final = re.compile(
     r"(^|_)(offset|offsets|epoch|sequence|high_watermark|generation_id|generation_id_or_member_epoch|timestamp"
     r"|timestamp_ms|append_time_ms|partition_size|total_bytes|usable_bytes)$"
 )
+STATES: Final = frozenset(("group_state",))
+"""Fields that say what a group does at the moment."""
 METADATA_FIELDS: Final = frozenset(("committed_metadata", "metadata"))
 """Texts that a client commits with an offset."""
 _STREAMS_METADATA: Final = re.compile(r"A[A-Za-z0-9+/]{11}")
@@ -107,6 +110,8 @@ def compared_value(field: Field | None, name: str, raw: object) -> ComparedValue
         is_name = kind is not None and (raw > 0 or (raw == 0 and kind in ("broker", "producer")))
         return EntityName(kind, str(raw)) if is_name and kind is not None else raw
     if isinstance(raw, str):
+        if name in STATES and raw:
+            return A_STATE
         if name in METADATA_FIELDS and (version := _streams_metadata(raw)):
             return Placeholder(f"a time of Streams, version {version}")
         if kind is not None and raw not in NO_NAME:

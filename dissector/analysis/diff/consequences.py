@@ -1,7 +1,8 @@
 """Fold differences that follow from others into their causes."""
 
 import re
-from collections.abc import Iterable, Iterator
+from collections import ChainMap
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import Final
 
@@ -64,19 +65,26 @@ FOLLOWED_BY: Final = "also changes "
 def fold_consequences(entries: Iterable[DiffEntry]) -> list[DiffEntry]:
     """Return the entries without those that follow from another one, which lists them in its explanation."""
     joined = _join_covered(entries)
-    by_field = {field_of(entry): entry for entry in sorted(joined, key=_rank_in_field)}
-    causes = [_cause(entry, by_field) for entry in joined]
+    by_field: dict[FieldKey, DiffEntry] = {}
+    by_subject: dict[str, dict[FieldKey, DiffEntry]] = {}
+    for entry in sorted(joined, key=_rank_in_field):
+        by_field[field_of(entry)] = by_subject.setdefault(entry.subject, {})[field_of(entry)] = entry
+    causes = [_cause(entry, ChainMap(by_subject[entry.subject], by_field)) for entry in joined]
     shown = {id(entry) for entry in by_field.values()}  # several entries can be of one field, with causes of their own
     cause_of = {
         field_of(entry): cause for entry, cause in zip(joined, causes, strict=True) if cause and id(entry) in shown
     }
-    consequences: dict[FieldKey, list[DiffEntry]] = {}
-    for entry, cause in zip(joined, causes, strict=True):
-        if cause:
-            consequences.setdefault(_root(cause, cause_of), []).append(entry)
     kept = [entry for entry, cause in zip(joined, causes, strict=True) if not cause and not _is_of_other_members(entry)]
-    kept.sort(key=lambda entry: entry.subject)  # of several entries for the requests of an API, the first has them
-    folded = [_with_consequences(entry, consequences.pop(field_of(entry), [])) for entry in kept]
+    kept.sort(key=lambda entry: entry.subject)
+    first = {field_of(entry): entry for entry in reversed(kept)}  # which stands for the others of its field
+    of_subject = {(*field_of(entry), entry.subject): entry for entry in reversed(kept)}
+    consequences: dict[int, list[DiffEntry]] = {}
+    for entry, cause in zip(joined, causes, strict=True):
+        root = _root(cause, cause_of) if cause else None
+        if root in first:
+            shown_with = of_subject.get((*root, entry.subject), first[root])
+            consequences.setdefault(id(shown_with), []).append(entry)
+    folded = [_with_consequences(entry, consequences.get(id(entry), [])) for entry in kept]
     return list(_fold_cluster_state(folded))
 
 
@@ -111,8 +119,9 @@ def _is_cluster_state(entry: DiffEntry) -> bool:
     return entry.api in ABOUT_THE_CLUSTER and entry.part == "response" and name not in ERROR_CODES
 
 
-def _cause(entry: DiffEntry, entries: dict[FieldKey, DiffEntry]) -> FieldKey | None:
-    """Return the field that an entry follows from, if that field has an entry."""
+def _cause(entry: DiffEntry, entries: Mapping[FieldKey, DiffEntry]) -> FieldKey | None:
+    """Return the field that an entry follows from, if that field has an entry. Of several of a field, `entries` has the
+    one with the same subject, if there is one."""
     field = field_of(entry)
     version = (entry.api, "", "version")
     if entry.reason is DiffReason.VERSION and field != version:
@@ -139,7 +148,7 @@ def _cause(entry: DiffEntry, entries: dict[FieldKey, DiffEntry]) -> FieldKey | N
     return cause_in_group(entry, entries) or _cause_if_alike(entry, entries)
 
 
-def _cause_if_alike(entry: DiffEntry, entries: dict[FieldKey, DiffEntry]) -> FieldKey | None:
+def _cause_if_alike(entry: DiffEntry, entries: Mapping[FieldKey, DiffEntry]) -> FieldKey | None:
     """Return the field that an entry follows from if what both say fits: who waits longer for a Fetch sends fewer; an
     assignor's user data is decoded into fields of its own; before JoinGroup v4 no coordinator demands a member id
     (KIP-394); who joins once more gets one assignment more; with EndTxn v5 nobody adds partitions to transactions."""
@@ -161,9 +170,14 @@ def _cause_if_alike(entry: DiffEntry, entries: dict[FieldKey, DiffEntry]) -> Fie
     if _is_of_transactions(entry, entries.get(TRANSACTIONS)):
         return TRANSACTIONS
     join = entries.get(JOIN)
-    if field == ("SyncGroup", "", "") and join and (join.reason, join.a, join.b) == (entry.reason, entry.a, entry.b):
-        return field_of(join)
+    if field == ("SyncGroup", "", "") and join and _numbers_of(join) == _numbers_of(entry):
+        return JOIN
     return None
+
+
+def _numbers_of(entry: DiffEntry) -> tuple[object, ...]:
+    """Return how often both sides send a request for what."""
+    return entry.subject, entry.reason, entry.a, entry.b
 
 
 def _is_of_transactions(entry: DiffEntry, begins: DiffEntry | None) -> bool:

@@ -1,6 +1,7 @@
 """What follows from another way of being in a group: static membership, commits that are lost, joining more often,
 rebalances, the protocol of KIP-848."""
 
+from collections.abc import Mapping
 from typing import Final
 
 from dissector.analysis.diff.consequence_table import CONNECTIONS, INSTANCE, SUBSCRIPTION, FieldKey, field_of
@@ -55,7 +56,7 @@ JOIN_VERSION: Final[FieldKey] = ("JoinGroup", "", "version")
 MEMBER_ID_REQUIRED: Final = f"with {ErrorCode.MEMBER_ID_REQUIRED.name}"
 
 
-def cause_in_group(entry: DiffEntry, entries: dict[FieldKey, DiffEntry]) -> FieldKey | None:
+def cause_in_group(entry: DiffEntry, entries: Mapping[FieldKey, DiffEntry]) -> FieldKey | None:
     """Return what another way of being in a group changes with an entry."""
     if _is_of_static_member(entry, entries.get(INSTANCE)):
         return INSTANCE
@@ -128,7 +129,7 @@ def _is_of_lost_commits(entry: DiffEntry, commits: DiffEntry | None) -> bool:
     return field_of(entry) in COMMITTED and (entry.a if a_loses else entry.b).startswith("-1")
 
 
-def _group_protocol(entry: DiffEntry, entries: dict[FieldKey, DiffEntry]) -> FieldKey | None:
+def _group_protocol(entry: DiffEntry, entries: Mapping[FieldKey, DiffEntry]) -> FieldKey | None:
     """Return the heartbeats of another group protocol that are in place of the requests of the classic one, for these
     and for what follows from the protocol."""
     heartbeats = next((each for api in GROUP_PROTOCOLS if (each := entries.get((api, "", "")))), None)

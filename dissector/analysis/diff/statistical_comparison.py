@@ -75,6 +75,8 @@ PER_WORK: Final = frozenset(
 LOOKUPS: Final = frozenset(("ListOffsets", "OffsetFetch", "OffsetForLeaderEpoch"))
 """Steps that are taken for the partitions that are known by then: Streams looks its own up in 5 requests or in 6."""
 SEVERAL: Final = 3
+CONNECT: Final = "connect"
+"""The protocol type of groups of workers."""
 
 
 def is_same_count(a: int, b: int) -> bool:
@@ -96,18 +98,13 @@ def compare_frequency(
     counts = [len(profile.rows) - profile.retry_count for profile in (a, b)]
     intervals = list(_compare_intervals(a, b)) if key.api in REPEATED_APIS - PER_WORK else []
     yield from intervals
-    if not intervals and _counts_differ(key, *counts) and not _is_chance(key, a, b) and not _is_by_partition(key, a, b):
+    is_other = not intervals and _counts_differ(key, *counts) and not _is_of_worker(key, a, *counts)
+    if is_other and not _is_chance(key, a, b) and not _is_by_partition(key, a, b):
         if is_partial:
             yield from _compare_rates_while_sent(key, a, b)
         else:
             yield from _compare_rates(key, counts, a, b, durations_ns)
-    retries = [profile.retry_count for profile in (a, b)]
-    if not is_partial and abs(retries[0] - retries[1]) > RETRY_TOLERANCE:
-        errors = ", ".join(sorted({*a.retries.counts, *b.retries.counts}))
-        yield _count_difference(retries, a, b, f"retries after {errors}")
-    backoffs = [profile.retries.backoffs_ns for profile in (a, b)]
-    if all(len(each) >= MIN_BACKOFFS for each in backoffs):
-        yield from _compare_backoffs(backoffs, a, b)
+    yield from _compare_retries(a, b, is_partial=is_partial)
 
 
 def compare_lost(key: MatchingKey, a: KeyProfile, b: KeyProfile, both: Sights = BOTH_WHOLE) -> Iterator[KeyDifference]:
@@ -183,6 +180,14 @@ def _counts_differ(key: MatchingKey, a: int, b: int) -> bool:
     return not is_same_count(a, b) if key.api in REPEATED_APIS else a != b
 
 
+def _is_of_worker(key: MatchingKey, a: KeyProfile, count_a: int, count_b: int) -> bool:
+    """Return whether a worker of Connect may join once more: it does when a connector changes, and several changes may
+    come together."""
+    kinds = a.fields.get(("request", ("protocol_type",)), ())
+    is_join = key.api in ("JoinGroup", "SyncGroup") and CONNECT in kinds
+    return is_join and min(count_a, count_b) >= SEVERAL and abs(count_a - count_b) <= 1
+
+
 def _is_by_partition(key: MatchingKey, a: KeyProfile, b: KeyProfile) -> bool:
     """Return whether both sides look up as many partitions with each request: topics have as many as they have."""
     partitions = [len(_partitions_asked(each)) for each in (a, b)]
@@ -235,6 +240,26 @@ def _each_connection(a: KeyProfile, b: KeyProfile) -> str:
     """Say on how many connections the requests are sent, if the sides differ: they may send as many in all."""
     (few, one), (many, other) = sorted((len(side.last_request), name) for side, name in ((a, "{a}"), (b, "{b}")))
     return MEDIAN if few == many else f"{MEDIAN}; {one} sends them on {few:,}, {other} on {many:,}"
+
+
+def _compare_retries(a: KeyProfile, b: KeyProfile, *, is_partial: bool) -> Iterator[KeyDifference]:
+    """Compare the pauses of both sides before they try again, if they are regular: their number then depends on how
+    long the cluster takes. Other pauses end with what happens, and numbers vary by their square root."""
+    counts = [profile.retry_count for profile in (a, b)]
+    backoffs = [profile.retries.backoffs_ns for profile in (a, b)]
+    are_many = all(len(each) >= MIN_BACKOFFS for each in backoffs)
+    if are_many and all(map(_is_period, backoffs)):
+        yield from _compare_backoffs(backoffs, a, b)
+        return
+    is_chance = are_many and abs(counts[0] - counts[1]) <= CHANCE * math.sqrt(sum(counts))
+    if not is_partial and not is_chance and abs(counts[0] - counts[1]) > RETRY_TOLERANCE:
+        errors = ", ".join(sorted({*a.retries.counts, *b.retries.counts}))
+        yield _count_difference(counts, a, b, f"retries after {errors}")
+
+
+def are_backoffs(pauses_ns: "array[int]") -> bool:
+    """Return whether pauses before retries may be a setting's: there are few of them, or they are regular."""
+    return len(pauses_ns) < MIN_BACKOFFS or _is_period(pauses_ns)
 
 
 def _compare_backoffs(backoffs: "Sequence[array[int]]", a: KeyProfile, b: KeyProfile) -> Iterator[KeyDifference]:

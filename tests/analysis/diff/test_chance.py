@@ -96,6 +96,13 @@ def test_times_that_streams_commits(text: str, version: int) -> None:
     assert compared_value(None, "reason", text) == text
 
 
+def test_what_a_group_does_at_the_moment_is_chance() -> None:
+    found = {compared_value(None, "group_state", state) for state in ("Stable", "CompletingRebalance", "Dead")}
+    assert len(found) == 1
+    assert compared_value(None, "group_state", "") == ""  # a version or an answer without one
+    assert compared_value(None, "group_type", "consumer") == "consumer"
+
+
 def limited(limit: int) -> Callable[[Lines], None]:
     def edit(lines: Lines) -> None:
         for line in of(lines, "Fetch"):

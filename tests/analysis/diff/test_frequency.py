@@ -90,6 +90,45 @@ def test_retry_backoffs_are_compared_from_three_on() -> None:
     assert frequency("JoinGroup", profile_with(1, quick[:1]), profile_with(1, slow[:1])) == []
 
 
+@pytest.mark.parametrize(
+    ("pauses_ms", "others_ms", "found"),
+    [
+        ((100, 100, 100), (100,) * 9, []),  # for as long as it takes
+        ((152, 85, 230, 70, 156), (26, 10, 122, 45, 5, 6, 35, 6, 14, 7, 6), []),  # they end with what happens
+        ((152, 85, 230, 70, 156), (26, 10, 122, 45, 5) * 4, [("count", "5", "20")]),
+        ((100, 100, 100), (26, 10, 122, 45, 5) * 4, [("count", "3", "20")]),
+        ((100, 100, 100), (26, 10, 122, 45, 5), []),
+        ((100, 100), (100,) * 9, [("count", "2", "9")]),
+        ((), (100,) * 4, [("count", "0", "4")]),
+        ((), (100,) * 3, []),
+    ],
+)
+def test_retries_are_compared_by_their_pauses_or_by_their_number(
+    pauses_ms: tuple[int, ...], others_ms: tuple[int, ...], found: list[tuple[str, str, str]]
+) -> None:
+    a, b = (profile_with(1, [each * 1_000_000 for each in pauses]) for pauses in (pauses_ms, others_ms))
+    assert frequency("JoinGroup", a, b) == found
+    assert frequency("JoinGroup", b, a) == [(reason, more, less) for reason, less, more in found]
+
+
+@pytest.mark.parametrize(
+    ("kind", "a", "b", "differs"),
+    [
+        ("connect", 3, 4, False),
+        ("connect", 3, 5, True),
+        ("connect", 2, 3, True),
+        ("consumer", 3, 4, True),
+    ],
+)
+@pytest.mark.parametrize("api", ["JoinGroup", "SyncGroup"])
+def test_a_worker_may_join_once_more(kind: str, a: int, b: int, differs: bool, api: str) -> None:
+    profiles = [profile_with(each, []) for each in (a, b)]
+    for profile in profiles:
+        profile.fields["request", ("protocol_type",)] = Counter([kind])
+    assert bool(frequency(api, *profiles)) == differs
+    assert frequency("LeaveGroup", *profiles)
+
+
 def test_the_number_of_produce_requests_is_compared_only_if_there_are_many() -> None:
     assert frequency("Produce", profile_with(2, []), profile_with(4, [])) == []
     assert frequency("Produce", profile_with(2, []), profile_with(100, [])) == [("count", "2", "100")]

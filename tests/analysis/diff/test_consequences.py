@@ -1,0 +1,36 @@
+"""Which differences are listed with which others."""
+
+from dissector.analysis.diff import DiffEntry, DiffReason
+from dissector.analysis.diff.consequences import fold_consequences
+from tests.cases import cases
+
+AGAIN = "also changes SyncGroup number of requests"
+
+
+def counted(api: str, subject: str, a: int, b: int) -> DiffEntry:
+    return DiffEntry(api, "", "", DiffReason.COUNT, str(a), str(b), a, b, subject=subject)
+
+
+@cases("order", [(0, 1, 2, 3), (3, 2, 1, 0), (1, 0, 3, 2)])
+def test_assignments_follow_from_the_joins_of_their_own_group(order: tuple[int, ...]) -> None:
+    """Although both groups of a mirror join once more."""
+    entries = [
+        counted(api, f"for {group}", a, b)
+        for group, a, b in (("tea-mm2", 4, 5), ("shop-mm2", 5, 6))
+        for api in ("JoinGroup", "SyncGroup")
+    ]
+    folded = fold_consequences([entries[n] for n in order])
+    assert [(each.api, each.subject, each.explanation) for each in folded] == [
+        ("JoinGroup", f"for {group}", f"{AGAIN} for {group}") for group in ("shop-mm2", "tea-mm2")
+    ]
+
+
+def test_assignments_of_another_group_do_not_follow() -> None:
+    entries = [counted("JoinGroup", "for tea-mm2", 4, 5), counted("SyncGroup", "for shop-mm2", 4, 5)]
+    assert fold_consequences(entries) == sorted(entries, key=lambda each: each.subject)
+
+
+def test_what_follows_from_joining_more_often_is_listed_with_the_group_that_has_it() -> None:
+    joins = [counted("JoinGroup", "for shop", 2, 1), counted("JoinGroup", "for tea", 1, 3)]
+    found = fold_consequences([*joins, counted("OffsetFetch", "for tea", 1, 3)])
+    assert [each.explanation for each in found] == ["", "also changes OffsetFetch number of requests for tea"]
