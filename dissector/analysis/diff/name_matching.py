@@ -2,26 +2,30 @@
 
 Names that programs choose are matched tier by tier (`Tier`): first those that both sides work with, then those that one
 of them only queries, then those that responses list. In each tier equal names match, then those with the same uses:
-a topic of the cluster that both sides have seen does not keep a side's own topic from its counterpart. Names that a run
-generates (member ids, producer ids, uuids) are matched by
-use and order: equal ones are a coincidence; the first pair of a kind is #1. More of them on one side are told from the
-matched ones only if they are used otherwise: the fourth idempotent producer is one more of the first. A topic or group
-that a side sees in responses alone, and that matches none that the other side asks for, is left out of the comparison.
+a topic of the cluster that both sides have seen does not keep a side's own topic from its counterpart. Of names that
+work alike, the words in them decide (`name_words`), never against what is done with them. Names that a run generates
+(member ids, producer ids, uuids) are matched by their groups and transactions, use and order: equal ones are a
+coincidence; the first pair of a kind is #1. More of them on one side are told from the matched ones only if they are
+used otherwise: the fourth idempotent producer is one more of the first. A topic or group that a side sees in responses
+alone, and that matches none that the other side asks for, is left out of the comparison.
 
 If the topics of both sides have other partitions, all partitions are compared together.
 """
 
 import re
-from collections.abc import Iterator, Mapping, Sequence, Set
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from typing import Final, NamedTuple
 
 from dissector.analysis.diff.compared_values import COUNTED_KINDS, ComparedValue, EntityName, Placeholder
 from dissector.analysis.diff.matching_keys import MatchingKey
 from dissector.analysis.diff.message_leaves import UNLABELED, ElementLabel, LeafPath
 from dissector.analysis.diff.name_uses import SEEN_KINDS, NameUses, Tier, Use, holds_partitions, is_partition_label
+from dissector.analysis.diff.name_words import NameWords
 from dissector.core.text import counted
 
-GENERATED_KINDS: Final = frozenset(("member", "producer", "uuid", "fetch session", "port", "cluster", "subscription"))
+GENERATED_KINDS: Final = frozenset(
+    ("member", "producer", "uuid", "fetch session", "port", "cluster", "subscription", "worker")
+)
 KINDS_IN_TEXTS: Final = ("member", "group", "topic", "transaction", "instance")
 """Kinds of names that texts contain: a coordinator's key, the reason for rejoining a group."""
 SHORT_NAME: Final = 4
@@ -66,13 +70,20 @@ class NameMatching:
         self.matched: list[MatchedNames] = []
         self.left_out: tuple[set[EntityName], set[EntityName]] = (set(), set())
         """Names that a side sees in responses alone."""
-        for kind in dict.fromkeys((*a, *b)):
-            names = [[EntityName(kind, name) for name in side.get(kind, {})] for side in (a, b)]
+        words = NameWords()
+        every = {
+            kind: [[EntityName(kind, name) for name in side.get(kind, {})] for side in (a, b)]
+            for kind in dict.fromkeys((*a, *b))
+        }
+        for kind, names in every.items():
+            if kind not in GENERATED_KINDS:
+                _by_tier(names, uses, words)  # a first time, for the words
+        for kind, names in every.items():
+            if kind not in GENERATED_KINDS:
+                self._match(kind, names, uses, words)
+        for kind, names in every.items():
             if kind in GENERATED_KINDS:
-                for side, common in enumerate(_numbered(kind, names, uses)):
-                    self._common[side].update(common)
-            else:
-                self._match(kind, names, uses)
+                self._number(kind, names, uses)
         self._in_texts = [self._text_pattern(side) for side in self._common]
         of_both = [self._of_both(side, (a, b)[side], (b, a)[side]) for side in (0, 1)]
         self.partitions = [use.partitions(topics) for use, topics in zip(uses, of_both, strict=True)]
@@ -106,9 +117,9 @@ class NameMatching:
         matched = {pair[side] for pair in pairs}
         return {EntityName("topic", name) for name in common - elsewhere | matched} - self.left_out[side]
 
-    def _match(self, kind: str, names: list[list[EntityName]], uses: Sequence[NameUses]) -> None:
+    def _match(self, kind: str, names: list[list[EntityName]], uses: Sequence[NameUses], words: NameWords) -> None:
         """Match the names of a kind that programs choose."""
-        equal, pairs = _by_tier(names, uses)
+        equal, pairs = _by_tier(names, uses, words)
         for one, other in pairs:
             found = MatchedNames(kind, one.text, other.text)
             self.matched.append(found)
@@ -124,6 +135,16 @@ class NameMatching:
                 if used.tier(name) is Tier.SEEN
                 and not (name in matched and uses[1 - side].tier(matched[name]) is not Tier.SEEN)
             )  # fmt: skip
+
+    def _number(self, kind: str, names: list[list[EntityName]], uses: Sequence[NameUses]) -> None:
+        """Match the names of a kind that a run generates."""
+        roles = [
+            {name: _Role(frozenset(self._common[side].get(each, each) for each in used.company(name)), used.of(name))
+             for name in names[side]}
+            for side, used in enumerate(uses)
+        ]  # fmt: skip
+        for side, common in enumerate(_numbered(kind, names, roles)):
+            self._common[side].update(common)
 
     @staticmethod
     def _text_pattern(texts: dict[EntityName, EntityName]) -> tuple[re.Pattern[str], dict[str, str]]:
@@ -203,7 +224,7 @@ def _in_text(name: str) -> str:
 
 
 def _by_tier(
-    names: list[list[EntityName]], uses: Sequence[NameUses]
+    names: list[list[EntityName]], uses: Sequence[NameUses], words: NameWords
 ) -> tuple[set[EntityName], list[tuple[EntityName, EntityName]]]:
     """Return which of the names that both sides have match themselves, and the pairs of other names that match."""
     equal: set[EntityName] = set()
@@ -218,54 +239,95 @@ def _by_tier(
         equal |= same
         if tier is not Tier.SEEN:
             others = [[name for name in of_side if name not in same] for of_side in free]
-            pairs += _by_use(others[0], others[1], uses, part="request")
+            pairs += _by_use(others[0], others[1], uses, words)
     return equal, pairs
 
 
+class _Candidate(NamedTuple):
+    """Two names that may be matched, by their places."""
+
+    likeness: tuple[float, ...]
+    i: int
+    j: int
+
+
 def _by_use(
-    a: list[EntityName], b: list[EntityName], uses: Sequence[NameUses], part: str = "", least: float = 0
+    a: list[EntityName], b: list[EntityName], uses: Sequence[NameUses], words: NameWords
 ) -> list[tuple[EntityName, EntityName]]:
-    """Match names that are used alike: the most alike first, and of those the first to appear. Names that share no use
-    are not matched, nor those that share none in messages of `part`, or are less alike than `least`."""
-    ranked = []
+    """Match names that work alike: of those the ones with the same words, and then those that are the most alike in all
+    uses. Names that have no use in requests in common are not matched."""
+    candidates = []
     for i, one in enumerate(a[:MAX_MATCHED]):
         for j, other in enumerate(b[:MAX_MATCHED]):
-            both = uses[0].of(one) & uses[1].of(other)
-            likeness = _likeness(uses[0].of(one), uses[1].of(other))
-            if likeness >= least and (any(use.part == part for use in both) if part else both):
-                ranked.append((-likeness, abs(i - j), i + j, i, j))
-    pairs: list[tuple[int, int]] = []
-    free = [set(range(len(a))), set(range(len(b)))]
-    for *_, i, j in sorted(ranked):
-        if i in free[0] and j in free[1]:
-            free[0].remove(i)
-            free[1].remove(j)
-            pairs.append((i, j))
-    return [(a[i], b[j]) for i, j in sorted(pairs)]
+            mine, its = uses[0].of(one), uses[1].of(other)
+            if any(use.part == "request" for use in mine & its):
+                work = [side.work(name) for side, name in zip(uses, (one, other), strict=True)]
+                alike_work = 1.0 if work[0] == work[1] else _likeness(*work)
+                likeness = (alike_work, words.likeness(one.text, other.text), _likeness(mine, its))
+                candidates.append(_Candidate(likeness, i, j))
+    words.learn((a[each.i].text, b[each.j].text) for each in _certain(candidates))
+    return [(a[i], b[j]) for i, j in _chosen(candidates)]
 
 
-def _likeness(one: Set[Use], other: Set[Use]) -> float:
-    """Return how alike two names are used, from 0 to 1."""
+def _certain(candidates: Sequence[_Candidate]) -> Iterator[_Candidate]:
+    """Yield those of which either name is more like the other one than like all others."""
+    likenesses: dict[tuple[int, int], list[tuple[float, ...]]] = {}
+    for each in candidates:
+        for end in ((0, each.i), (1, each.j)):
+            likenesses.setdefault(end, []).append(each.likeness)
+    most = {end: (max(of_end), of_end.count(max(of_end))) for end, of_end in likenesses.items()}
+    return (each for each in candidates if most[0, each.i] == most[1, each.j] == (each.likeness, 1))
+
+
+def _chosen(candidates: Iterable[_Candidate]) -> list[tuple[int, int]]:
+    """Return the pairs of which each name is in one: the most alike first, and of those the first to appear."""
+    chosen: dict[int, int] = {}
+    taken: set[int] = set()
+    for *_, i, j in sorted(
+        ([-x for x in each.likeness], abs(each.i - each.j), each.i + each.j, each.i, each.j) for each in candidates
+    ):
+        if i not in chosen and j not in taken:
+            chosen[i] = j
+            taken.add(j)
+    return sorted(chosen.items())
+
+
+def _likeness(one: Set[object], other: Set[object]) -> float:
+    """Return how many of both have both, from 0 to 1."""
     return len(one & other) / max(1, len(one | other))
 
 
+class _Role(NamedTuple):
+    """What a generated name is for."""
+
+    company: Set[EntityName]
+    """The groups and transactions whose requests have it: the common names."""
+    uses: Set[Use]
+
+
 def _numbered(
-    kind: str, names: list[list[EntityName]], uses: Sequence[NameUses]
+    kind: str, names: list[list[EntityName]], roles: Sequence[Mapping[EntityName, _Role]]
 ) -> tuple[dict[EntityName, EntityName], dict[EntityName, EntityName]]:
     """Return the common names of generated ones: numbers. Names that have no counterpart share the number of the one
     of their own side that is used the most like them."""
     common: tuple[dict[EntityName, EntityName], dict[EntityName, EntityName]] = ({}, {})
-    for number, pair in enumerate(_by_use(names[0], names[1], uses, least=LEAST_LIKENESS), 1):
-        for side, name in enumerate(pair):
-            common[side][name] = EntityName(kind, f"#{number}")
+    likenesses = (
+        _Candidate(tuple(map(_likeness, roles[0][one], roles[1][other])), i, j)
+        for i, one in enumerate(names[0][:MAX_MATCHED])
+        for j, other in enumerate(names[1][:MAX_MATCHED])
+    )
+    alike = (each for each in likenesses if each.likeness[-1] >= LEAST_LIKENESS)
+    for number, pair in enumerate(_chosen(alike), 1):
+        for side, at in enumerate(pair):
+            common[side][names[side][at]] = EntityName(kind, f"#{number}")
     for side, of_side in enumerate(names):
-        by_uses = {frozenset(uses[side].of(name)): number for name, number in common[side].items()}
+        by_role = {frozenset[object]().union(*roles[side][name]): number for name, number in common[side].items()}
         for name in of_side:
             if name not in common[side]:
-                mine = frozenset(uses[side].of(name))
-                if mine not in by_uses:
-                    near = max(by_uses, key=lambda each: _likeness(mine, each), default=frozenset[Use]())
+                mine = frozenset[object]().union(*roles[side][name])
+                if mine not in by_role:
+                    near = max(by_role, key=lambda each: _likeness(mine, each), default=frozenset[object]())
                     is_near = _likeness(mine, near) > 0
-                    by_uses[mine] = by_uses[near] if is_near else EntityName(kind, f"#{len(common[side]) + 1}")
-                common[side][name] = by_uses[mine]
+                    by_role[mine] = by_role[near] if is_near else EntityName(kind, f"#{len(common[side]) + 1}")
+                common[side][name] = by_role[mine]
     return common

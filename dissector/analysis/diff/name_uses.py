@@ -55,23 +55,34 @@ class NameUses:
 
     def __init__(self, keys: Mapping[MatchingKey, KeyProfile]) -> None:
         self._uses: dict[EntityName, set[Use]] = defaultdict(set)
+        self._company: dict[EntityName, set[EntityName]] = defaultdict(set)
         for key, profile in keys.items():
-            for subject in key.subject:
-                if isinstance(subject, EntityName):
-                    self._uses[subject].add(Use(key.api, "request"))
+            subjects = [each for each in key.subject if isinstance(each, EntityName)]
+            for subject in subjects:
+                self._uses[subject].add(Use(key.api, "request"))
             for (part, path), values in profile.fields.items():
                 for name in _names(path, values):
                     self._uses[name].add(Use(key.api, part))
+                    self._company[name].update(subjects)
         self._keys = keys
 
     def of(self, name: EntityName) -> Set[Use]:
         """Return the messages that have a name."""
         return self._uses.get(name, frozenset())
 
+    def company(self, name: EntityName) -> Set[EntityName]:
+        """Return what the requests are for that have a name, or whose responses have it: groups and transactions."""
+        return self._company.get(name, frozenset())
+
+    def work(self, name: EntityName) -> Set[str]:
+        """Return the APIs of the requests that work with a name."""
+        return {use.api for use in self.of(name) if use.part == "request"} - QUERIES
+
     def tier(self, name: EntityName) -> Tier:
         """Return how much the side has to do with a name."""
-        apis = [use.api for use in self.of(name) if use.part == "request"]
-        return Tier.SEEN if not apis else Tier.QUERIED if QUERIES.issuperset(apis) else Tier.USED
+        if self.work(name):
+            return Tier.USED
+        return Tier.QUERIED if any(use.part == "request" for use in self.of(name)) else Tier.SEEN
 
     def partitions(self, topics: Set[EntityName]) -> frozenset[tuple[int, bool]]:
         """Return the partitions that these topics have according to Metadata, and whether a topic had them from the
