@@ -19,6 +19,7 @@ from dissector.analysis.baseline import (
 )
 from dissector.analysis.baseline.baseline import SETTINGS, TIMES
 from dissector.analysis.baseline.holding import SOFTWARE, count_checks, is_same_time
+from dissector.analysis.diff.matching_keys import MatchingKey
 from dissector.analysis.diff.side_profile import SideProfile
 from dissector.analysis.outcomes import RuleOutcome, RuleStatus
 from tests.analysis.diff.cutting import recording
@@ -271,3 +272,15 @@ def test_a_baseline_stands_a_program_that_is_recorded_again(client: str) -> None
     text = text_of(str(recording(client, "plain-1")))
     for name in ("plain-2", "plain-3"):
         assert changed(held(str(recording(client, name)), text)) == {}
+
+
+@pytest.mark.long
+@pytest.mark.slow
+def test_pauses_that_end_with_what_happens_are_no_back_off() -> None:
+    """Java's admin asks for offsets again whenever it has other metadata: 70 ms later in one run, 7 ms in another. The
+    second one asks for metadata again after regular pauses, too."""
+    paths = [str(recording("mirror-maker-3.4", f"plain-{n}")) for n in (1, 2)]
+    lookups = MatchingKey(0, "ListOffsets", (), "")
+    assert [min(profile(path).keys[lookups].retries.backoffs_ns) // 1_000_000 for path in paths] == [70, 6]
+    lines = [[line for line in text_of(path).splitlines() if "back-off" in line] for path in paths]
+    assert lines == [[], ['"retry back-off (ms)" = 120']]

@@ -2,16 +2,21 @@
 
 from collections import Counter
 from collections.abc import Sequence
+from pathlib import Path
 
 import pytest
 
+from dissector.analysis.diff import DiffReason
 from dissector.analysis.diff.compared_values import EntityName
 from dissector.analysis.diff.key_profile import KeyProfile
 from dissector.analysis.diff.matching_keys import MatchingKey
 from dissector.analysis.diff.name_matching import NameMatching
 from dissector.analysis.diff.name_uses import NameUses
 from dissector.analysis.diff.name_words import NameWords
+from tests.analysis.diff.editing import compared, edited
+from tests.analysis.diff.elsewhere import renamed
 from tests.cases import cases
+from tests.survey.recorded import plain
 
 Sent = Sequence[tuple[str, str]]
 """APIs, and a topic that a request of each names."""
@@ -109,3 +114,16 @@ def test_members_are_matched_by_their_groups() -> None:
     for name in ("tea", "shop"):
         members = (EntityName("member", f"member of {name}-mm{n}") for n in (2, 3))
         assert len({matching.value(side, member) for side, member in enumerate(members)}) == 1
+
+
+@pytest.mark.long
+@pytest.mark.slow
+@pytest.mark.parametrize("release", ["mirror-maker-3.4", "mirror-maker-4.3"])
+def test_a_mirror_between_clusters_of_other_names_does_not_differ(release: str, tmp_path: Path) -> None:
+    """But for its records, which have the names and the time. The names of clusters are in those of groups and topics,
+    and which of the two comes first is chance."""
+    other = edited(plain(release, 2), tmp_path, renamed({"tea": "oak", "shop": "mill"}))
+    comparison = compared(plain(release), other)
+    assert [each for each in comparison.entries if each.reason is not DiffReason.CONTENT] == []
+    topics = [f"mm2-configs.billing-{release.replace('.', '-')}-plain-{n}.internal" for n in ("1-tea", "2-oak")]
+    assert f"topic {topics[0]} of A is compared with {topics[1]} of B" in comparison.ignored

@@ -47,7 +47,7 @@ def record(client: SurveyedClient, command: list[str], fault: InjectedFault, rel
     ) as ran:  # fmt: skip
         values = Counter(value.partition(b":")[0] for value in admin.dump(topic).values())
         data = bytes(cramjam.zstd.compress(ran.path.read_bytes(), level=19))
-    admin.delete(topic)
+    admin.clear()
     path = fault_recording(client.name, fault.name)
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_bytes(data)

@@ -71,7 +71,4 @@ EARLIER = (
 )  # fmt: skip
 EARLIER_SCENARIOS = {PLAIN: 2, "rebalanced": 1, "group-classic": 1, "transactional": 1}
 """In which the earlier releases are recorded, and how often."""
-NOT_KEPT = frozenset(client.name for client in EARLIER if client.title.startswith("MirrorMaker"))
-"""What these copy depends on the topics that are there, those of earlier runs too: their recordings are made for one to
-read, and are no part of the repository."""
 EVERY_CLIENT = (*CLIENTS, *EARLIER)

@@ -25,7 +25,7 @@ from tools.lab.survey.recording_files import LARGEST, RECORDINGS, provenance_pat
 from tools.lab.survey.scenarios import SCENARIOS, SurveyScenario
 from tools.lab.tools import broker_classpath
 
-CLIENT_SECONDS = 120
+CLIENT_SECONDS = 240
 
 
 class Choice(NamedTuple):
@@ -86,7 +86,7 @@ def _recorded(
             event = None if happens is None else partial(happens, cluster, topic, group)
             failure = run_client(command, event, CLIENT_SECONDS)
         data = bytes(cramjam.zstd.compress(raw.read_bytes(), level=19))
-    admin.delete(topic)
+    admin.clear()
     return failure, data
 
 
