@@ -105,6 +105,8 @@ def live(
     check_command(words, duration)
     for key_log in options.key_logs:
         keep_open(key_log)
+    if verdict is not None and isinstance(settings, CaptureSettings):
+        verdict.keep_writable()
     opener = options.chosen_opener  # it reads schemas
     meter = metering(metrics) if metrics else None
     with ExitStack() as stack:

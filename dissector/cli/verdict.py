@@ -9,8 +9,8 @@ Invariants:
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from pathlib import Path, PurePath
+from dataclasses import dataclass, field
+from pathlib import PurePath
 from typing import Final, NamedTuple, TextIO
 
 import numpy as np
@@ -22,6 +22,7 @@ from dissector.analysis.diff import DiffSide
 from dissector.analysis.diff.side_profile import SideProfile
 from dissector.analysis.outcomes import RuleOutcome, RuleStatus, junit_suites, sarif
 from dissector.analysis.rendering import HeadingBlock, ListBlock, ReportBlock, render_markdown, render_text
+from dissector.capture.live.report_files import ReportFiles
 from dissector.capture_session import Capture
 from dissector.cli import check as checking
 from dissector.cli.baseline import read_known
@@ -63,6 +64,7 @@ class CaptureVerdict:
     fail_on: Filter | None
     ignored: str
     asked: VerdictOptions
+    reports: ReportFiles = field(default_factory=ReportFiles)
 
     @classmethod
     def of(cls, asked: VerdictOptions, options: CaptureOptions) -> "CaptureVerdict | None":
@@ -78,6 +80,15 @@ class CaptureVerdict:
         _check_ignored(asked)
         fail_on = parse_filter(asked.fail_on, "--fail-on", options)
         return cls(asked.check, baseline, lines, fail_on, asked.ignore or "", asked)
+
+    def keep_writable(self) -> None:
+        """Open the files of reports that can't be written once this process has given up its rights. Raises
+        `UsageError`."""
+        for name in filter(None, (self.asked.junit, self.asked.sarif, self.asked.summary)):
+            try:
+                self.reports.keep_writable(name)
+            except OSError as error:
+                raise UsageError(f"can't write {name}: {write_reason(name, error)}") from None
 
     def judge(self, capture: Capture, name: str, out: TextIO) -> int:
         """Judge a capture that is read, and report: as text to `out`, and to the files that were asked for. Return the
@@ -117,13 +128,21 @@ class CaptureVerdict:
         outcomes = [each for part in parts for each in part.outcomes]
         code = 0
         if asked.junit:
-            code |= _written(asked.junit, junit_suites([(each.title, each.outcomes) for each in parts]) + b"\n")
+            code |= self._written(asked.junit, junit_suites([(each.title, each.outcomes) for each in parts]) + b"\n")
         if asked.sarif:
-            code |= _written(asked.sarif, dumps(sarif(outcomes)) + b"\n")
+            code |= self._written(asked.sarif, dumps(sarif(outcomes)) + b"\n")
         if asked.summary:
             text = "\n".join(line for part in parts for line in render_markdown(part.blocks))
-            code |= _written(asked.summary, f"{text}\n".encode(), mode="ab")
+            code |= self._written(asked.summary, f"{text}\n".encode(), appends=True)
         return code
+
+    def _written(self, name: str, content: bytes, *, appends: bool = False) -> int:
+        """Write a file; return the exit code."""
+        try:
+            self.reports.write(name, content, appends=appends)
+        except OSError as error:
+            return print_error(f"can't write {name}: {write_reason(name, error)}")
+        return 0
 
 
 def _words(text: str) -> list[str]:
@@ -177,14 +196,3 @@ def _line(row: ExchangeRow) -> str:
     version = "" if row.version is None else f" v{row.version}"
     client = f", client {row.client_id}" if row.client_id else ""
     return f"exchange {row.number:,}: {row.api}{version}{client}" + (f": {row.info}" if row.info.strip() else "")
-
-
-def _written(name: str, content: bytes, mode: str = "wb") -> int:
-    """Write a file, in a folder that is made if it is not there; return the exit code."""
-    try:
-        Path(name).parent.mkdir(parents=True, exist_ok=True)
-        with Path(name).open(mode) as file:
-            file.write(content)
-    except OSError as error:
-        return print_error(f"can't write {name}: {write_reason(name, error)}")
-    return 0

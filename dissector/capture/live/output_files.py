@@ -86,7 +86,9 @@ class OutputFiles:
         except PermissionError:
             if self._user is None:
                 raise
-            return _made_by_root(path, self._user)
+            writing = opened_by_root(path, self._user)
+            os.ftruncate(writing, 0)
+            return NewFile(writing, os.open(f"/dev/fd/{writing}", os.O_RDONLY))
 
     def _remove(self, path: Path) -> None:
         try:
@@ -150,8 +152,8 @@ def _make_on_request(files: OutputFiles, asked: socket.socket) -> None:
             os.close(descriptor)
 
 
-def _made_by_root(path: Path, user: User) -> NewFile:
-    """Make a new file for a user, or empty one that the user has. Raises `OSError`."""
+def opened_by_root(path: Path, user: User) -> int:
+    """Open a new file to write, as root and for a user, or one that the user has. Raises `OSError`."""
     try:
         descriptor = private(str(path), os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW)
         os.fchown(descriptor, user.uid, user.gid)
@@ -161,5 +163,4 @@ def _made_by_root(path: Path, user: User) -> NewFile:
         if not stat.S_ISREG(status.st_mode) or status.st_uid != user.uid:
             os.close(descriptor)
             raise PermissionError(errno.EACCES, f"it exists, and {user.name} may not write to it") from None
-        os.ftruncate(descriptor, 0)
-    return NewFile(descriptor, os.open(f"/dev/fd/{descriptor}", os.O_RDONLY))
+    return descriptor
