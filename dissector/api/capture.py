@@ -250,6 +250,7 @@ class Capture:
         >>> {outcome.status.value for outcome in outcomes}
         {'held'}
         """
+        __tracebackhide__ = True
         from dissector.api.rules import held_to
 
         return held_to(self._read(), baseline, fail_on, ignore)

@@ -5,7 +5,7 @@ from os import PathLike, fspath
 from pathlib import Path, PurePath
 from typing import TYPE_CHECKING
 
-from dissector.analysis.baseline import choices, hold, observe, read_baseline, write_baseline
+from dissector.analysis.baseline import choices, hold, no_line, observe, read_baseline, write_baseline
 from dissector.analysis.conformance import RULES, CheckResult, a_rule
 from dissector.analysis.conformance import check as check_captures
 from dissector.analysis.diff import DiffSide
@@ -26,13 +26,12 @@ def held_to(
 ) -> list[RuleOutcome]:
     """Return what became of each line of a baseline. Raises `ValueError` for names that no baseline has, and for a text
     that is no baseline."""
+    __tracebackhide__ = True
     chosen = []
     for words in (fail_on, ignore):
         found, unknown = choices([words] if isinstance(words, str) else list(words))
         if unknown:
-            raise ValueError(
-                f"{unknown[0]!r} is not a line of a baseline: try version, setting, retries, acks, or an API"
-            )
+            raise ValueError(no_line(unknown[0]))
         chosen.append(found)
     try:
         text = Path(path).read_text("utf-8")

@@ -11,6 +11,7 @@ from dissector.analysis.baseline import (
     choices,
     count_checks,
     hold,
+    no_line,
     observe,
     read_baseline,
     write_baseline,
@@ -89,9 +90,7 @@ def _choices(text: str | None, option: str) -> frozenset[str]:
     words = [word.strip() for word in (text or "").split(",") if word.strip()]
     found, unknown = choices(words)
     if unknown:
-        raise UsageError(
-            f"{option}: {unknown[0]!r} is not a line of a baseline: try version, setting, retries, acks, or an API"
-        )
+        raise UsageError(f"{option}: {no_line(unknown[0])}")
     return found
 
 

@@ -20,7 +20,10 @@ _IN_NAMES: Final = re.compile(r"[^\w.-]+", re.ASCII)
 
 
 def add_traffic(report: pytest.TestReport, wire: Wire, number: int, item: pytest.Item) -> None:
-    """Add a section with the exchanges to a report, and where the capture is kept, also as a property of JUnit's."""
+    """Add a section with the exchanges to a report, and where the capture is kept, also as a property of JUnit's. The
+    section is a part of the failure's text, which JUnit's reports have, other than pytest's own sections."""
+    if not wire.has_begun:
+        return
     try:
         rows = _rows(wire)
     except (CaptureError, RuntimeError, ValueError, OSError) as error:
@@ -35,7 +38,12 @@ def add_traffic(report: pytest.TestReport, wire: Wire, number: int, item: pytest
         else:
             rows.append(f"kept: kdissect {shlex.quote(kept)}")
             item.user_properties.append((wire.settings.fixture, kept))  # JUnit reports write them after teardown
-    report.sections.append((f"Kafka traffic of {clean(wire.settings.words)}", "\n".join(rows)))
+    title, text = f"Kafka traffic of {clean(wire.settings.words)}", "\n".join(rows)
+    add = getattr(report.longrepr, "addsection", None)
+    if add is not None:
+        add(title, text)
+    else:  # the failure is a text alone
+        report.sections.append((title, text))
 
 
 def _rows(wire: Wire) -> list[str]:

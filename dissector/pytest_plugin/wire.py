@@ -77,7 +77,7 @@ class Wire:
         self._other_ports: OtherPorts | None = None
         self._capture: dissector.Capture | None = None
         self.hint = ""
-        """Why there is no packet; empty if there are some."""
+        """Why there is no exchange; empty if there are some."""
 
     def __enter__(self) -> Self:
         __tracebackhide__ = True
@@ -102,13 +102,14 @@ class Wire:
         recording.join()
         self.dropped = recording.dropped
         self._capture = dissector.open(recorded.path, ports=recorded.ports, keylog=key_logs, show_secrets=show_secrets)
-        if not recording.captured and not len(self._capture):
-            self.hint = self._why_empty()
+        said = list(recording.messages(listening=False))
+        if not len(self._capture) and (said or not recording.captured):
+            self.hint = "\n".join(said) or self._why_empty()
         if self._other_ports is not None:
             self._other_ports.close()
         if recording.failure and kind is None:
             raise CaptureError(recording.failure)
-        for words in recording.messages(listening=False):
+        for words in said:
             warnings.warn(f"{fixture}: {words}", stacklevel=2)
         if self.dropped:
             warnings.warn(f"{fixture}: the kernel dropped {counted(self.dropped, 'packet')}", stacklevel=2)
@@ -117,6 +118,11 @@ class Wire:
         if self._other_ports is not None:
             return self._other_ports.hint()
         return f"no client connected to the proxy: is bootstrap.servers {self._bootstrap}, its wire.bootstrap?"
+
+    @property
+    def has_begun(self) -> bool:
+        """Whether the ``with`` statement was reached, and could capture."""
+        return self._recording is not None
 
     @property
     def bootstrap(self) -> str:
@@ -149,10 +155,14 @@ class Wire:
 
     @property
     def capture(self) -> dissector.Capture:
-        """The capture, for anything that these methods do not cover. Raises `RuntimeError` while capturing."""
+        """The capture, for anything that these methods do not cover. Raises `RuntimeError` before its end."""
         __tracebackhide__ = True
         if self._capture is None:
-            raise RuntimeError("the capture is still running: ask for exchanges after the with statement")
+            raise RuntimeError(
+                "the capture is still running: ask for exchanges after the with statement"
+                if self.has_begun
+                else f"nothing was captured: with {self.settings.fixture}(…) as wire: begins it"
+            )
         return self._capture
 
     def exchanges(self, filter: str | None = None) -> list[Exchange]:

@@ -269,7 +269,15 @@ def test_a_baseline_is_written_then_held(tmp_path: Path) -> None:
         written = (tmp_path / "talk.toml").read_text()
         (tmp_path / "changed.toml").write_text(written.replace('Metadata = "v0"', 'Metadata = "v12"'))
         (tmp_path / "test_changed.py").write_text(text.format(port=port, name="changed"))
-        done = run(tmp_path, text.format(port=port, name="talk"), "test_changed.py")
-    assert (done.code, done.counts) == (1, "1 failed, 1 passed"), done.out
+        (tmp_path / "test_typing_error.py").write_text(
+            text.format(port=port, name="talk").replace("')", "', ignore=['ack'])")
+        )
+        junit = f"--junitxml={tmp_path}/junit.xml"
+        done = run(tmp_path, text.format(port=port, name="talk"), "test_changed.py", "test_typing_error.py", junit)
+    assert (done.code, done.counts) == (1, "2 failed, 1 passed"), done.out
+    assert "'ack' is not a line of a baseline; did you mean acks" in done.out
+    assert "api/" not in done.out, "no frame of ours"
+    failures = [each.text or "" for each in ElementTree.parse(tmp_path / "junit.xml").iter("failure")]
+    assert [text.count(f"Kafka traffic of port {port}") for text in failures] == [1, 1]
     assert "1 line of changed.toml changed" in done.out
     assert "versions.Metadata: v12 → v0 (exchange 1)" in done.out

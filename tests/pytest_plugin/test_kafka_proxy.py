@@ -61,6 +61,10 @@ def test_refused(kafka_proxy):
         pass
 
 
+def test_not_begun(kafka_proxy):
+    kafka_proxy(BROKER).one()
+
+
 def test_typing_error(kafka_proxy):
     with kafka_proxy(BROKER) as wire:
         wire.fault("api == Produce: error NOT_A_LEADER")
@@ -130,7 +134,7 @@ def test(kafka_proxy):
 
 def test_the_report_has_the_exchanges_and_names_the_recording(failing: tuple[Path, str, Run]) -> None:
     folder, address, done = failing
-    assert (done.code, done.counts) == (1, "10 failed"), done.out
+    assert (done.code, done.counts) == (1, "11 failed"), done.out
     report = done.of("test_marked")
     assert [row[0] for row in report.rows] == [" ", ">", " "]
     assert f"Kafka traffic of the proxy for {address}" in report.out
@@ -147,6 +151,7 @@ def test_the_report_has_the_exchanges_and_names_the_recording(failing: tuple[Pat
     [
         ("test_too_early", "the proxy does not listen yet: use bootstrap inside the with statement"),
         ("test_twice", "the capture was already used: ask kafka_proxy for another one"),
+        ("test_not_begun", "nothing was captured: with kafka_proxy(…) as wire: begins it"),
         ("test_of_packets", "kafka_capture captures packets and has no address: use kafka_proxy"),
         ("test_no_address", "broker.example:what: 'what' is not a port from 1 to 65535"),
         ("test_fault_afterwards", "the proxy is not running: arm faults inside the with statement"),
@@ -155,7 +160,9 @@ def test_the_report_has_the_exchanges_and_names_the_recording(failing: tuple[Pat
     ],
 )
 def test_what_is_refused_is_one_line(failing: tuple[Path, str, Run], test: str, words: str) -> None:
-    assert words in failing[2].of(test).out
+    report = failing[2].of(test).out
+    assert words in report
+    assert "not read: " not in report
 
 
 def test_a_fault_that_can_not_be_read_is_one_frame(failing: tuple[Path, str, Run]) -> None:
@@ -220,25 +227,28 @@ def test_another_in_this_process(kafka_proxy):
     assert (done.code, done.counts) == (0, "2 passed"), done.out
 
 
-def test_a_broker_that_is_not_there_is_a_warning(tmp_path: Path) -> None:
+def test_a_broker_that_is_not_there_is_a_warning_and_the_reason_for_no_exchange(tmp_path: Path) -> None:
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
+        address = f"127.0.0.1:{free.getsockname()[1]}"
         done = run(tmp_path, f"""
 import socket
 
 
 def test(kafka_proxy):
-    with kafka_proxy("127.0.0.1:{free.getsockname()[1]}") as wire:
+    with kafka_proxy("{address}") as wire:
         host, _, port = wire.bootstrap.rpartition(":")
-        with socket.create_connection((host, int(port)), 10) as client:
-            try:
+        try:
+            with socket.create_connection((host, int(port)), 10) as client:
                 assert client.recv(9) == b""
-            except ConnectionResetError:
-                pass
+        except ConnectionResetError:
+            pass
     assert wire.count() == 0
+    wire.one()
 """)  # fmt: skip
-    assert (done.code, done.counts) == (0, "1 passed, 1 warning"), done.out
-    assert "connection refused" in done.out
+    assert (done.code, done.counts) == (1, "1 failed, 1 warning"), done.out
+    assert f"there are 0 exchanges; one was expected\nE       {address}: connection refused\n" in done.out
+    assert f"UserWarning: kafka_proxy: {address}: connection refused" in done.out
     assert "listening on" not in done.out
 
 

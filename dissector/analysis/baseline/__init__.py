@@ -2,6 +2,16 @@
 
 from dissector.analysis.baseline.baseline import Baseline, observe
 from dissector.analysis.baseline.baseline_file import BaselineError, read_baseline, write_baseline
-from dissector.analysis.baseline.holding import choices, count_checks, hold
+from dissector.analysis.baseline.holding import choices, count_checks, hold, no_line
 
-__all__ = ["Baseline", "BaselineError", "choices", "count_checks", "hold", "observe", "read_baseline", "write_baseline"]
+__all__ = [
+    "Baseline",
+    "BaselineError",
+    "choices",
+    "count_checks",
+    "hold",
+    "no_line",
+    "observe",
+    "read_baseline",
+    "write_baseline",
+]

@@ -10,6 +10,7 @@ from dissector.analysis.diff.connection_roles import CLIENT_ID
 from dissector.analysis.diff.side_profile import SideProfile
 from dissector.analysis.diff.statistical_comparison import MIN_INTERVAL_DIFFERENCE_NS
 from dissector.analysis.outcomes import RuleOutcome, RuleStatus
+from dissector.core.suggestions import did_you_mean
 from dissector.core.text import duration
 from dissector.protocol.schema.loader import apis
 
@@ -36,10 +37,7 @@ Verdict = tuple[str, RuleStatus, str, str]
 def choices(words: Collection[str]) -> tuple[frozenset[str], list[str]]:
     """Return the rules that words name: a table (``version``), an entry (``acks``, ``Fetch``) or both
     (``versions.Fetch``); and the words that name none."""
-    known = [
-        *(f"versions.{each.name}" for each in apis()), *(f"settings.{each}" for each in SETTINGS),
-        *(f"times.{each}" for each in TIMES), SOFTWARE,
-    ]  # fmt: skip
+    known = _rules()
     found, unknown = set[str](), []
     for word in words:
         wanted = _SINGULAR.get(word.lower(), word).lower()
@@ -50,6 +48,20 @@ def choices(words: Collection[str]) -> tuple[frozenset[str], list[str]]:
             unknown.append(word)
         found |= named
     return frozenset(found), unknown
+
+
+def no_line(word: str) -> str:
+    """Return what a word is not that names no rule, with names that are similar."""
+    names = [name for rule in _rules() for name in _names(rule)]
+    near = did_you_mean(word, names) or "; try version, setting, retries, acks, or an API"
+    return f"{word!r} is not a line of a baseline{near}"
+
+
+def _rules() -> list[str]:
+    return [
+        *(f"versions.{each.name}" for each in apis()), *(f"settings.{each}" for each in SETTINGS),
+        *(f"times.{each}" for each in TIMES), SOFTWARE,
+    ]  # fmt: skip
 
 
 def _names(rule: str) -> tuple[str, str]:
