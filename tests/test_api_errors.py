@@ -10,7 +10,7 @@ from tests.cases import cases
 from tests.conftest import PCAPS
 
 JAVA = PCAPS / "java.pcapng"
-ACKS, TYPO = "acks", "lateny"  # a checker of types would find them
+ACKS, TYPO, API = "acks", "lateny", "Fetch"  # a checker of types would find them
 FRAME = dissector.encode_response("Heartbeat", 0, {"error_code": 27}, correlation_id=7)
 
 
@@ -38,7 +38,8 @@ FRAME = dissector.encode_response("Heartbeat", 0, {"error_code": 27}, correlatio
         (lambda: dissector.open(JAVA).check(ignore=5), TypeError, "check(ignore=5): give codes of rules, such as"),
         (lambda: dissector.open(JAVA).check(ignore=["throttle"]), ValueError, "a rule; did you mean throttle-time"),
         (lambda: getattr(dissector.open(JAVA)[0], ACKS), AttributeError, "the value of a field is exchange['acks']"),
-        (lambda: getattr(dissector.open(JAVA)[0], TYPO), AttributeError, "'Exchange' object has no attribute 'lateny'"),
+        (lambda: getattr(dissector.open(JAVA)[0], TYPO), AttributeError, "the value of a field is exchange['latency']"),
+        (lambda: getattr(dissector.open(JAVA)[0], API), AttributeError, "has no attribute 'Fetch'"),
         (lambda: dissector.open(JAVA)[0].request["acks"], TypeError, "in body and header: message.body['acks']"),
         (lambda: dissector.decode_request(5), TypeError, "a frame is bytes, not int"),
         (

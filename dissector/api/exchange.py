@@ -187,11 +187,13 @@ class Exchange:
 
         def __getattr__(self, name: str) -> object:
             __tracebackhide__ = True
-            raise AttributeError(
-                f"an Exchange has no attribute {name!r}; the value of a field is exchange[{name!r}]"
-                if not name.startswith("_") and _is_field(name)
-                else f"'Exchange' object has no attribute {name!r}"
-            )
+            words = f"'Exchange' object has no attribute {name!r}"
+            if not name.startswith("_"):
+                from dissector.filter.compiler import near_names
+
+                field = next(filter(_is_field, (name, *near_names(name))), None)
+                words += f"; the value of a field is exchange[{field!r}]" if field else ""
+            raise AttributeError(words)
 
     def _value(self, place: "FieldPlace") -> Any:
         """Return the value at a place, a list if arrays lead there; `_ABSENT` if there is none."""

@@ -69,20 +69,22 @@ def read_known(path: str) -> tuple[Baseline, dict[str, int]]:
         return read_baseline(Path(path).read_text("utf-8"))
     except OSError as error:
         raise UsageError(f"can't read {path}: {os_reason(error)}") from None
-    except (BaselineError, UnicodeDecodeError) as error:
+    except BaselineError as error:
         raise UsageError(f"{path} is not a baseline: {error}") from None
+    except UnicodeDecodeError:
+        raise UsageError(f"{path} is not a baseline: it is not text") from None
 
 
 def _check_usage(files: Sequence[str], asked: BaselineOptions, others: Sequence[str]) -> None:
     """Raise `UsageError` for an invalid combination of options."""
+    if asked.baseline is None and (asked.fail_on is not None or asked.ignore is not None):
+        raise UsageError("--fail-on and --ignore need --baseline")
     if len(files) != 1:
         raise UsageError(f"a baseline describes one capture, not {len(files)}")
     if others:
         raise UsageError(f"{others[0]} needs two sides; with a baseline, use --a to choose the rows")
     if asked.save is not None and asked.baseline is not None:
         raise UsageError("use --save-baseline or --baseline, not both")
-    if asked.baseline is None and (asked.fail_on is not None or asked.ignore is not None):
-        raise UsageError("--fail-on and --ignore need --baseline")
 
 
 def _choices(text: str | None, option: str) -> frozenset[str]:

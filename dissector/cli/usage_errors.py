@@ -151,5 +151,10 @@ def _extra_arguments(error: Any) -> str:
     words = rest.partition(") (")[2].rstrip(").") or words
     path = error.ctx.command_path
     takes_command = any("COMMAND" in (each.metavar or "") for each in error.ctx.command.params)
-    hint = f"; a command stands behind --: {path} -- {words}" if takes_command else ""
+    if takes_command:
+        named = "; an interface needs -i, a port -p" if path.endswith(" live") else ""
+        hint = f"{named}; a command stands behind --: {path} -- {words}"
+    else:
+        takes_address = any("PORT" in (each.metavar or "") for each in error.ctx.command.params)
+        hint = "; write HOST:PORT" if takes_address and words.isdecimal() else ""
     return f"unexpected argument: {words}{hint}"

@@ -35,7 +35,10 @@ def host_and_port(text: str, port: int | None) -> tuple[str, int]:
     host, colon, digits = text.rpartition(":")
     if not colon or text.endswith("]"):
         if port is None and text and not text.isdecimal():
-            raise AddressError(f"{text}: the port is missing")
+            starts_as_port = text[0].isdigit() and "." not in text
+            raise AddressError(f"{text!r} is not a port" if starts_as_port else f"{text}: the port is missing")
+        if port is not None and text.isdecimal():
+            raise AddressError(f"{text}: a port alone is no address; write HOST:{text}")
         host, digits = text, "" if port is None else str(port)
     if "," in text:
         raise AddressError(f"{text}: one address is expected, not several")

@@ -21,8 +21,7 @@ from dissector.filter.grammar import FilterWord
 from dissector.filter.value_types import ValueKind, ValueType, boolean, data, number, text, utf8, uuid
 
 Predicate = Callable[[object], bool]
-_ADDRESSES: Final = ("127.0.0.1", "10.0.0.0/8", "::1")
-"""Examples of addresses, for an error."""
+_ADDRESSES: Final = "127.0.0.1, 10.0.0.0/8 or ::1"
 _COMPARISONS: Final = {"!=": ne, "<": lt, "<=": le, ">": gt, ">=": ge}
 _CONVERSIONS: Final = {ValueType.BOOLEAN: boolean, ValueType.UUID: uuid, ValueType.BYTES: data}
 _PLAIN: Final = ValueKind(ValueType.INTEGER)
@@ -238,7 +237,9 @@ def _network(word: FilterWord) -> IPv4Network | IPv6Network:
     try:
         return ip_network(word.text, strict=False)
     except ValueError:
-        raise MismatchError(word.column, f"{word.text!r} is not an IP address", _ADDRESSES) from None
+        raise MismatchError(
+            word.column, f"{word.text!r} is not an IP address or network, such as {_ADDRESSES}"
+        ) from None
 
 
 @lru_cache(maxsize=1024)

@@ -9,11 +9,11 @@ from pathlib import Path
 from typing import NamedTuple
 
 import lz4.frame
-from backports import zstd
 
 from dissector.capture import open_capture
 from dissector.core.store import Store
 from tests.traffic import block
+from tests.zstd_library import zstd
 
 
 class Seen(NamedTuple):

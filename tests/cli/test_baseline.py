@@ -64,6 +64,7 @@ def test_rows_of_one_client_can_be_chosen(saved: str) -> None:
         ((JAVA, "--baseline", "missing.toml"), "can't read missing.toml: no such file or directory"),
         ((JAVA, "--baseline", "x", "--save-baseline", "y"), "use --save-baseline or --baseline, not both"),
         ((JAVA, "--fail-on", "acks"), "--fail-on and --ignore need --baseline"),
+        ((JAVA, JAVA, "--fail-on", "acks"), "--fail-on and --ignore need --baseline"),
         ((JAVA, "--baseline", "x", "--fail-on", "colour"), "--fail-on: 'colour' is not a line of a baseline"),
         ((JAVA, "--baseline", "x", "--b", "api"), "--b needs two sides"),
         (
@@ -71,7 +72,7 @@ def test_rows_of_one_client_can_be_chosen(saved: str) -> None:
             "can't write /no/such/folder/x: there is no folder /no/such/folder",
         ),
         ((JAVA, AGAIN, "-f", "sarif"), "--format sarif is a report on a baseline: it needs --baseline"),
-        ((JAVA, "--baseline", JAVA), f"{JAVA} is not a baseline: "),
+        ((JAVA, "--baseline", JAVA), f"{JAVA} is not a baseline: it is not text"),
     ],
 )
 def test_bad_use_is_one_line(words: tuple[str, ...], message: str) -> None:

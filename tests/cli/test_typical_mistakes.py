@@ -42,9 +42,10 @@ MISTAKES: Final = {
     "show x -f yaml": "--format: 'yaml' is not text, tree, json or csv; see kdissect show --help",
     "show x -f JSON": "--format: 'JSON' is not text, tree, json or csv; did you mean json; see kdissect show --help",
     # arguments too many or in the wrong place
-    "probe localhost 9092": "unexpected argument: 9092; see kdissect probe --help",
-    "live pytest tests": "unexpected argument: pytest tests; a command stands behind --: "
-    "kdissect live -- pytest tests; see kdissect live --help",
+    "probe localhost 9092": "unexpected argument: 9092; write HOST:PORT; see kdissect probe --help",
+    "proxy localhost 9092": "9092: a port alone is no address; write HOST:9092",
+    "live pytest tests": "unexpected argument: pytest tests; an interface needs -i, a port -p; a command stands "
+    "behind --: kdissect live -- pytest tests; see kdissect live --help",
     "proxy b:1 sh tests": "sh is a command: put it after --: kdissect proxy b:1 -- sh tests",
     "tables lst a": "no such command 'lst'; did you mean list; see kdissect tables --help",
     "replay b:1 orders.pcapng": "b:1: no such file or directory; the capture comes first, then the broker",
@@ -80,6 +81,7 @@ MISTAKES: Final = {
     "proxy http://b": "http://b: a broker is HOST:PORT, without http://",
     "probe ssl://b:9093": "ssl://b:9093: probe connects without TLS and without a login",
     "probe a:1,b:2": "a:1,b:2: one address is expected, not several",
+    "proxy b --listen 9092x": "'9092x' is not a port",
     "proxy b --listen localhost": "localhost: the port is missing",
     "proxy b --listen 99999": "99999 is not a port from 1 to 65535",
     "serve orders.pcapng --listen 127.0.0.1:TAKEN": "can't listen on 127.0.0.1:TAKEN: address already in use; choose "

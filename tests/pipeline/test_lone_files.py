@@ -7,7 +7,6 @@ import json
 import lzma
 import random
 import struct
-import sys
 import zlib
 from collections.abc import Callable
 from pathlib import Path
@@ -33,11 +32,7 @@ from tests.traffic import Turn, conversation, ethernet, request, response
 from tests.traffic import pcap as made_pcap
 from tests.transport.wrapping import ethernet as framed
 from tests.transport.wrapping import fragments
-
-if sys.version_info >= (3, 14):
-    from compression import zstd
-else:
-    from backports import zstd
+from tests.zstd_library import zstd
 
 LOGS = [path for path in sorted((PCAPS / "segments").glob("*/*")) if path.suffix in (".log", ".checkpoint")]
 INDEXES = [path for path in sorted((PCAPS / "segments").glob("*/*index")) if path.stat().st_size]

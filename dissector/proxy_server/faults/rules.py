@@ -23,6 +23,7 @@ from dissector.proxy_server.faults.actions import (
     read_action,
 )
 from dissector.proxy_server.faults.errors import FaultError, WordError
+from dissector.proxy_server.faults.triggers import NAMES as TRIGGERS
 from dissector.proxy_server.faults.triggers import FaultTrigger, read_trigger
 from dissector.proxy_server.faults.words import words
 
@@ -89,6 +90,11 @@ def _said(text: str, start: int, *, is_after_colon: bool) -> tuple[FaultAction, 
             if (trigger := read_trigger(found)) is not None:
                 triggers.append(trigger)
     except WordError as error:
+        wrong = next(found for at, found in reversed(parts) if at <= error.column)
+        trigger_name = next((each for each in wrong[1:] if each.text in TRIGGERS), None)
+        if trigger_name is not None:
+            message = f"a comma is missing before {trigger_name.text!r}"
+            raise FaultError(text, trigger_name.column, message) from None
         raise FaultError(text, error.column, error.message, error.near) from None
     return action, tuple(triggers)
 

@@ -7,7 +7,6 @@ import zlib
 import cramjam
 import lz4.frame
 import pytest
-from backports import zstd
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -16,6 +15,7 @@ from dissector.protocol.records.compression import CODECS
 from dissector.protocol.schema.field_enums import CompressionType
 from tests.cases import cases
 from tests.traffic import seeds
+from tests.zstd_library import zstd
 
 LIMIT = 1 << 24
 

@@ -112,6 +112,13 @@ def test_what_rules_mean(text: str, rule: FaultRule) -> None:
         ("api == Fetch: delay 25h", "column 21: 25h is not a duration"),
         ("api == Fetch: delay 3s 4s", "column 24: after 'delay' comes"),
         (
+            "api == Fetch: error NOT_A_LEADER, first 3",
+            "column 21: unknown error 'NOT_A_LEADER'; did you mean NOT_LEADER",
+        ),
+        ("api == Fetch: delay 3s first 3", "column 24: a comma is missing before 'first'"),
+        ("api == Fetch: close, first 3 for 5s", "column 30: a comma is missing before 'for'"),
+        ("api == Fetch: close after, frist 3", "column 28: unknown trigger 'frist'; did you mean first"),
+        (
             "api == Fetch: error NOT_LEADER",
             "column 21: unknown error 'NOT_LEADER'; did you mean NOT_LEADER_OR_FOLLOWER",
         ),
