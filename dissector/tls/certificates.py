@@ -1,4 +1,5 @@
-"""The certificate of one end: whose it is, who signed it, how long it is valid. RFC 8446, 4.4.2; RFC 5246, 7.4.2.
+"""The certificate of one end: whose it is, who signed it, how long it is valid. RFC 8446, 4.4.2; RFC 5246, 7.4.2. In
+TLS 1.3 it may be compressed (RFC 8879), as OpenSSL does from 3.2 on with those of clients.
 
 Any bytes are survived: what is no certificate is None. `cryptography` is imported when a certificate is read, not when
 it is found.
@@ -11,6 +12,10 @@ from typing import Final, NamedTuple
 MOST_CERTIFICATES: Final = 4096
 """Certificates that are kept once for all connections that have them."""
 
+LARGEST_MESSAGE: Final = 1 << 20
+"""Bytes of a decompressed Certificate message, at most."""
+_ALGORITHMS: Final = {1: "zlib", 2: "brotli", 3: "zstd"}
+
 
 class Certificate(NamedTuple):
     """What people ask of a certificate. Names are as in RFC 4514, ``CN=alice,O=Example``: they may hold anything."""
@@ -22,6 +27,22 @@ class Certificate(NamedTuple):
     valid_until: datetime
     host_names: tuple[str, ...]
     """Of the extension subjectAltName; addresses too."""
+
+
+@lru_cache(maxsize=MOST_CERTIFICATES)
+def decompressed_message(body: bytes) -> bytes | None:
+    """Return the Certificate message in a CompressedCertificate message; None if there is none."""
+    import cramjam  # few certificates are compressed
+
+    name, size = _ALGORITHMS.get(int.from_bytes(body[:2], "big")), int.from_bytes(body[2:5], "big")
+    if name is None or size > LARGEST_MESSAGE:
+        return None
+    found = bytearray(size)
+    try:
+        written = getattr(cramjam, name).decompress_into(body[8:], found)
+    except cramjam.DecompressionError:
+        return None
+    return bytes(found) if written == size else None
 
 
 @lru_cache(maxsize=MOST_CERTIFICATES)

@@ -9,7 +9,7 @@ from enum import IntEnum
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from dissector.core.arrays import Int64
-from dissector.tls.certificates import first_certificate
+from dissector.tls.certificates import decompressed_message, first_certificate
 from dissector.tls.exchange_estimate import ExchangeEstimate
 from dissector.tls.handshake import (
     PRE_SHARED_KEY,
@@ -164,6 +164,8 @@ class TlsConnection:
                 self._session = None
             case HandshakeType.CERTIFICATE:
                 self._add_certificate(direction, body)
+            case HandshakeType.COMPRESSED_CERTIFICATE if (certificate := decompressed_message(body)) is not None:
+                self._add_certificate(direction, certificate)
 
     def _note_exchange(self, direction: int, kind: int, body: bytes) -> None:
         """Take note of what may be part of a key exchange before TLS 1.3."""

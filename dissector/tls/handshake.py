@@ -20,7 +20,7 @@ VERSION_NAMES: Final = {0x0300: "SSL 3.0", 0x0301: "TLS 1.0", 0x0302: "TLS 1.1",
 
 
 class HandshakeType(IntEnum):
-    """Types of handshake messages (RFC 8446, 4; RFC 5246, 7.4)."""
+    """Types of handshake messages (RFC 8446, 4; RFC 5246, 7.4; RFC 8879, 4)."""
 
     HELLO_REQUEST = 0
     CLIENT_HELLO = 1
@@ -30,6 +30,7 @@ class HandshakeType(IntEnum):
     SERVER_HELLO_DONE = 14
     CLIENT_KEY_EXCHANGE = 16
     KEY_UPDATE = 24
+    COMPRESSED_CERTIFICATE = 25
 
 
 class ClientHello(NamedTuple):

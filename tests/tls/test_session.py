@@ -3,6 +3,8 @@
 import ssl
 from datetime import UTC, datetime
 
+import cramjam
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -10,8 +12,9 @@ from dissector.core.limits import DEFAULT
 from dissector.core.stage import StageChain
 from dissector.core.store import Store
 from dissector.tls import KeyLog, TlsStage
-from dissector.tls.certificates import first_certificate, parse_certificate
-from dissector.tls.handshake import ClientHello, parse_client_hello
+from dissector.tls.certificates import LARGEST_MESSAGE, decompressed_message, first_certificate, parse_certificate
+from dissector.tls.connection import TlsConnection
+from dissector.tls.handshake import ClientHello, HandshakeType, parse_client_hello
 from dissector.tls.session import TlsSession, TlsState, ja4
 from dissector.transport import Transport
 from tests.cases import cases
@@ -63,6 +66,37 @@ def test_a_session_is_as_openssl_says(version: ssl.TLSVersion, client_certificat
     assert session.application_protocol == ("kafka" if in_clear else None)
 
 
+@cases(("number", "name"), [(1, "zlib"), (2, "brotli"), (3, "zstd")])
+def test_compressed_certificates_are_read(number: int, name: str) -> None:
+    """As OpenSSL 3.2 sends them, where it has these libraries; this one may be older."""
+    recorded = made(Ends(TLS13, client_certificate=True))
+    add = TlsConnection.add_message
+
+    def add_compressed(self: TlsConnection, direction: int, kind: int, body: bytes) -> None:
+        if kind == HandshakeType.CERTIFICATE:
+            kind, body = HandshakeType.COMPRESSED_CERTIFICATE, compressed(number, name, body)
+        add(self, direction, kind, body)
+
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(TlsConnection, "add_message", add_compressed)
+        session = seen(recorded, with_keys=True)
+    assert session.server_certificate is not None
+    assert (session.server_certificate.subject, session.principal) == ("CN=rsa.example", "CN=ec.example")
+
+
+def compressed(number: int, name: str, body: bytes) -> bytes:
+    data = bytes(getattr(cramjam, name).compress(body))
+    return number.to_bytes(2, "big") + len(body).to_bytes(3, "big") + len(data).to_bytes(3, "big") + data
+
+
+def test_a_certificate_that_decompresses_to_another_size_is_none() -> None:
+    message = compressed(1, "zlib", b"certificate")
+    assert decompressed_message(message) == b"certificate"
+    shorter, longer = (message[:2] + size.to_bytes(3, "big") + message[5:] for size in (10, 12))
+    bomb = compressed(3, "zstd", bytes(LARGEST_MESSAGE + 1))
+    assert [*map(decompressed_message, (shorter, longer, bomb, b"\0\4" + message[2:], b""))] == [None] * 5
+
+
 @cases("with_keys", [True, False])
 @cases("version", [TLS13, TLS12])
 def test_a_resumed_session_is_recognized(version: ssl.TLSVersion, with_keys: bool) -> None:
@@ -97,6 +131,7 @@ def test_the_fingerprint_is_that_of_the_specification() -> None:
 def test_any_bytes_are_survived_as_messages(body: bytes, has_context: bool) -> None:
     found = first_certificate(body, has_context=has_context)
     assert found is None or parse_certificate(found) is None
+    decompressed_message(body)
     hello = parse_client_hello(bytes(34) + body)
     assert hello is None or len(ja4(hello).split("_")) == 3
 
