@@ -132,10 +132,13 @@ class Redactor:
 
     def _without_remnants(self, part: "_SourcePart", run: int) -> bool:
         """Change numbers that have pieces of names; the same number becomes the same other. False if there is a piece
-        of none but lengths. What letters that stay make a piece with a replacement, in a header that may be none, loses
-        the replacement."""
+        of none but lengths. What stays and makes a piece with a replacement beside it, as a damaged id may, loses the
+        replacement."""
+        found = list(self.remnants.find(bytes(part.kept), run))
+        if found and run != PIECE:  # names are where numbers should be, perhaps such as no other frame has
+            found = list(self.remnants.find(bytes(part.kept), PIECE))
         changed = -1
-        for start, end in self.remnants.find(bytes(part.kept), run):
+        for start, end in found:
             if start <= changed < end:
                 continue
             at = next((at for at in range(end - 1, start - 1, -1) if part.is_number(at)), None)
@@ -143,7 +146,7 @@ class Redactor:
                 return False
             part.out[at] ^= 0x80
             changed = at
-        for start, end in self.remnants.pieces(bytes(part.out)) if run == PIECE else ():
+        for start, end in self.remnants.pieces(bytes(part.out)):
             if any(part.kept[start:end]):
                 part.mask(start, end)
         return True

@@ -7,7 +7,7 @@ or with what may be a secret, entries that are no batch of today's, what is dama
 """
 
 from collections import deque
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Final, NamedTuple
 
 import google_crc32c
@@ -15,6 +15,7 @@ import google_crc32c
 from dissector.bulk.message_texts import MessageTexts
 from dissector.export.redaction.frames import Redactor
 from dissector.export.redaction.pseudonyms import MASK
+from dissector.export.redaction.remnants import PIECE
 from dissector.protocol.codec.plan import ArrayPlan, FieldPlan, StructPlan, TypePlan, plan
 from dissector.protocol.codec.program import ColumnPlan
 from dissector.protocol.codec.reader import text
@@ -34,6 +35,8 @@ from dissector.protocol.wire import uuid_text
 _OF_THE_LOG: Final = frozenset(("FetchSnapshotResponse",))
 KEPT_TOGETHER: Final = 1 << 20
 """Bytes that are searched for pieces of names together: in a frame alone, most of the time goes into the call."""
+BESIDE: Final = PIECE - 1
+"""Bytes on each side of an edge that a piece of a name over it may have."""
 _CRC: Final = slice(CRC_FROM - 4, CRC_FROM)
 
 
@@ -105,9 +108,11 @@ class PlainFrames:
             return None
         out = work.out
         for each in reversed(work.packed):
-            self._write(each.out, ((begin, end - begin, self._header_key) for begin, end in each.section.keys))
+            if not self._write(each.out, [(begin, end - begin, self._header_key) for begin, end in each.section.keys]):
+                return None
             self._pack(each, out)
-        self._write(out, iter(sorted(work.texts, key=lambda place: place[0])))
+        if not self._write(out, sorted(work.texts, key=lambda place: place[0])):
+            return None
         for section in work.sections:
             if section.batch.crc_valid:
                 first = section.start - HEADER.size
@@ -172,8 +177,8 @@ class PlainFrames:
         size = len(batch.section)
         out[start : start + size] = bytes(size) if found is None else found
 
-    def _write(self, out: bytearray, texts: Iterator[tuple[int, int, Node]]) -> None:
-        """Replace texts in their places."""
+    def _write(self, out: bytearray, texts: Sequence[tuple[int, int, Node]]) -> bool:
+        """Replace texts in their places; False if one makes a piece of a name with what is beside it."""
         known = self._texts
         for start, size, node in texts:
             raw = bytes(out[start : start + size])
@@ -181,6 +186,12 @@ class PlainFrames:
             if new is None:
                 new = known[id(node), raw] = self._redactor.text(node, text(raw))
             out[start : start + size] = new
+        return not any(
+            self._redactor.remnants.has_piece(bytes(out[max(0, edge - BESIDE) : edge + BESIDE]))
+            for start, size, _ in texts
+            for edge, at in ((start, start - 1), (start + size, start + size))
+            if at < len(out) and out[at] >= ord(" ")
+        )
 
     def _field(self, message: MessageTexts, number: int) -> _TextNode:
         key = message.layout, number

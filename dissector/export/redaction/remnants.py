@@ -3,7 +3,7 @@
 A damaged frame may read well and have a name where its numbers are: where a length, an API key or a version changed.
 So all names of the rows are learned first. Bytes that stay are then compared with every four bytes of a name, in any
 case; six letters or digits in a row are no number either, and no four of them stay. In the header of a damaged frame,
-and where the layout is a guess, four are none: a name may be there alone.
+where the layout is a guess, and where another number has a piece of a name, four are none: a name may be there alone.
 """
 
 import re
@@ -49,6 +49,8 @@ class Remnants:
         """Bytes that were learned, of texts and of contents."""
         self._pieces: UInt32 | None = None
         """Every piece of a name, sorted; None after a name was learned."""
+        self._judged: dict[bytes, bool] = {}
+        """Whether a few bytes have a piece, of those that were asked for: the same texts stand in many frames."""
 
     def learn(self, traced: Traced) -> None:
         """Learn the names in a frame."""
@@ -80,6 +82,12 @@ class Remnants:
         for found in _NO_CONTROL.finditer(data):
             starts = self._starts(np.frombuffer(found[0].lower(), np.uint8))
             yield from ((found.start() + at, found.start() + at + PIECE) for at in starts)
+
+    def has_piece(self, data: bytes) -> bool:
+        """Whether a few bytes have a piece of a name; once all names are learned."""
+        if data not in self._judged:
+            self._judged[data] = any(self.pieces(data))
+        return self._judged[data]
 
     def parts_with_pieces(self, parts: Sequence[bytes | bytearray]) -> set[int]:
         """Return the numbers of those parts in which `find` finds something."""

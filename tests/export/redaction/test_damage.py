@@ -100,6 +100,19 @@ def test_letters_behind_a_pseudonym_make_no_piece_of_a_name_with_its_end() -> No
     assert Redactor().message(message(damaged))[14:27] == b"client-001" + tags
 
 
+def test_a_name_in_a_number_of_a_frame_that_has_a_known_one_in_another_goes() -> None:
+    redactor = Redactor()
+    redactor.learn(message(metadata()))
+    fetch = {"replica_id": int.from_bytes(b"aCme", "big"), "min_bytes": int.from_bytes(NAME[2:6], "big")}
+    layout = request_layout(1, 4)
+    alone, beside = (
+        message(dissector.encode_request("Fetch", 4, {"replica_id": fetch["replica_id"]} | some, client_id=""), layout)
+        for some in ({}, fetch)
+    )
+    assert redactor.message(alone) == alone.data
+    assert b"aCm\xe5\0\0\0\0YzQ\xf6" in redactor.message(beside)
+
+
 @cases(("expiry", "made"), [
     (b"WxYzQvKj", b"WxY\xfaQvK\xea"), (b"\0xYzQvKj", b"\0xYz\xd1vKj"), (b"\0\0YzQvKj", b"\0\0YzQ\xf6Kj"),
     (b"\0\0\0zQvKj", b"\0\0\0zQvKj"),

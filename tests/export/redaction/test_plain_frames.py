@@ -1,5 +1,6 @@
 """Frames redacted without a tree are, byte for byte, those redacted by their trees, and teach the same names."""
 
+from base64 import urlsafe_b64encode
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -161,6 +162,22 @@ def test_what_needs_a_closer_look_is_redacted_by_its_tree(
     assert plain.frames == tree.frames
     assert plain.plain[True] == 1  # the response
     assert b"name" not in b"".join(plain.frames)
+
+
+@cases(("beside", "pseudonym", "plain"), [(b"Kxz", b"topic-000*", 1), (b"Kx\1", b"topic-0001", 2)])
+def test_an_id_that_makes_a_piece_of_a_name_with_a_pseudonym_is_left_to_the_tree(
+    beside: bytes, pseudonym: bytes, plain: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The frame is sound, as its layout says, and has fewer bytes of the name than are a piece."""
+    topic_id = urlsafe_b64encode(beside.ljust(16, b"\1")).rstrip(b"=").decode()
+    topics = [{"name": "abcdefghij", "topic_id": topic_id}]
+    asked = dissector.encode_request("Metadata", 12, {"topics": []}, correlation_id=7, client_id="q1Kxz")
+    response = dissector.encode_response("Metadata", 12, {"brokers": [], "topics": topics}, correlation_id=7)
+    path = capture_of(tmp_path, conversation([Turn(True, asked), Turn(False, response)]))
+    made, tree = (redacted(path, monkeypatch, by_tree=by_tree) for by_tree in (False, True))
+    assert made.frames == tree.frames
+    assert pseudonym + beside in made.frames[1]
+    assert made.plain[True] == plain
 
 
 def test_secrets_that_are_shown_are_redacted_by_trees(monkeypatch: pytest.MonkeyPatch) -> None:
