@@ -2,9 +2,12 @@
 
 from collections.abc import Callable
 from dataclasses import replace
-from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from functools import cached_property, lru_cache
+from typing import TYPE_CHECKING, Any, Final
 
+import numpy as np
+
+from dissector.core.arrays import Int64
 from dissector.core.finding import Finding, Severity
 from dissector.exchange import row_findings
 from dissector.exchange.decoding_findings import error_response
@@ -14,7 +17,8 @@ from dissector.exchange.message_decoder import MessageDecoder
 from dissector.exchange.metadata_fetches import has_metadata_log
 from dissector.exchange.model import UNKNOWN_API, Exchange, ExchangeRow, worst
 from dissector.index.advertised_versions import AdvertisedVersions
-from dissector.index.exchange_table import NO_FRAME, IndexRow, RowKind, RowsByConnection
+from dissector.index.exchange_table import NO_FRAME, ExchangeTable, IndexRow, RowKind, RowsByConnection
+from dissector.index.frame_table import FrameTable
 from dissector.index.indexer import Indexer
 from dissector.protocol.embedded.context import DecodingContext
 from dissector.protocol.message import read
@@ -22,6 +26,9 @@ from dissector.protocol.schema.loader import api_name
 
 if TYPE_CHECKING:  # imported on use: few captures have a response without its request
     from dissector.exchange.response_inference import ResponseInference
+
+MOST_ASKED: Final = 64
+"""Connections whose requests are kept in order: responses of several come in turn."""
 
 
 class OrphanDecoder:
@@ -42,6 +49,7 @@ class OrphanDecoder:
         """Whether the capture has the beginning of a connection."""
         self._response_to = response_to
         """The API key and version of their requests, as the user gave them."""
+        self._asked = lru_cache(maxsize=MOST_ASKED)(self._requests_of)
 
     @cached_property
     def inference(self) -> "ResponseInference":
@@ -83,22 +91,14 @@ class OrphanDecoder:
     def _finding(self, index_row: IndexRow) -> Finding:
         """Why it has no request: the capture does not have it, or, if nothing is missing of the connection, it answers
         none."""
-        table, frames, connection = self._indexer.table, self._indexer.frames, index_row.connection
-        rows = self._by_connection.rows(connection, self._indexer.generation)
-        rows = rows[table.packet.values[rows] <= index_row.packet]
-        asked = rows[table.request.values[rows] != NO_FRAME]
-        if not self._is_opened(connection) or (table.kind.values[rows] != RowKind.EXCHANGE).any() or not len(asked):
+        connection = index_row.connection
+        if not self._is_opened(connection):
             return row_findings.ORPHAN
-        requests = table.request.values[asked]
-        is_whole = frames.start.values[requests].min() == 0 and not frames.is_cut.values[requests].any()
-        if not is_whole:
-            return row_findings.ORPHAN
-        ids, responses = table.correlation_id.values[asked], table.response.values[asked]
-        number = index_row.correlation_id
-        pending, is_answered = ids[(responses == NO_FRAME) & (ids != number)], bool((ids == number).any())
-        if not len(pending) and not is_answered:
-            return row_findings.ORPHAN_OF_WHOLE
-        return row_findings.not_pending(number, pending.tolist(), is_answered=is_answered)
+        return self._asked(connection, self._indexer.generation).finding(index_row.packet, index_row.correlation_id)
+
+    def _requests_of(self, connection: int, generation: int) -> "_Asked":
+        rows = self._by_connection.rows(connection, generation)
+        return _Asked(self._indexer.table, self._indexer.frames, rows)
 
     def _of_request(
         self, messages: MessageDecoder, kind: tuple[int, int], index_row: IndexRow, row: ExchangeRow,
@@ -115,6 +115,48 @@ class OrphanDecoder:
             info=info(None, response, exchange.row_findings, context.topic_names), severity=worst(exchange.findings),
         )  # fmt: skip
         return exchange
+
+
+class _Asked:
+    """The rows of a connection that has its beginning in the capture, in the order of their packets: what each place
+    says of all before it is found once, as a connection may have a million responses without a request."""
+
+    def __init__(self, table: ExchangeTable, frames: FrameTable, rows: Int64) -> None:
+        packets = table.packet.values[rows]
+        order = np.argsort(packets, kind="stable")
+        rows, self._packets = rows[order], packets[order]
+        requests = table.request.values[rows]
+        is_asked = requests != NO_FRAME
+        is_odd = table.kind.values[rows] != RowKind.EXCHANGE
+        is_odd[is_asked] |= frames.is_cut.values[requests[is_asked]]
+        begins = is_asked.copy()
+        begins[is_asked] = frames.start.values[requests[is_asked]] == 0
+        self._is_whole = np.logical_or.accumulate(begins) & ~np.logical_or.accumulate(is_odd)
+        """Whether all rows up to here are exchanges, their requests the first ones of the connection and not cut."""
+        ids = table.correlation_id.values[rows]
+        self._first_of = _firsts(ids, np.flatnonzero(is_asked))
+        waiting = _firsts(ids, np.flatnonzero(is_asked & (table.response.values[rows] == NO_FRAME)))
+        self._waiting = list(waiting)
+        self._waiting_at = np.array(list(waiting.values()), np.int64)
+
+    def finding(self, packet: int, number: int) -> Finding:
+        """The finding of a response with a correlation id of this number."""
+        end = int(np.searchsorted(self._packets, packet, side="right"))
+        if not self._is_whole[end - 1]:
+            return row_findings.ORPHAN
+        count = int(np.searchsorted(self._waiting_at, end))
+        pending = [each for each in self._waiting[: min(count, row_findings.MOST_SHOWN + 2)] if each != number]
+        is_answered = self._first_of.get(number, end) < end
+        if not pending and not is_answered:
+            return row_findings.ORPHAN_OF_WHOLE
+        return row_findings.not_pending(number, pending, is_answered=is_answered)
+
+
+def _firsts(ids: Int64, places: Int64) -> dict[int, int]:
+    """Return the first of these places of each id, ascending."""
+    _, first = np.unique(ids[places], return_index=True)
+    some = places[np.sort(first)]
+    return dict(zip(ids[some].tolist(), some.tolist(), strict=True))
 
 
 def _of_response(index_row: IndexRow) -> dict[str, Any]:

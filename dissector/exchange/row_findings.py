@@ -80,9 +80,7 @@ def ends_stream(frames: FrameTable, frame: int, response: ExchangeMessage) -> bo
     """Whether the bytes of a direction end in the middle of this response, and not those that were captured alone."""
     if len(response.data) == response.size or response.whole < len(response.data) or response.is_cut:
         return False
-    direction = frames.direction.values[frame]
-    later = (frames.direction.values == direction) & (frames.start.values > frames.start.values[frame])
-    return not bool(later.any())
+    return frames.is_last(frame)
 
 
 def between_frames(kind: RowKind, size: int, tls: TlsSession | None) -> Finding:

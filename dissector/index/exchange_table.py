@@ -254,8 +254,8 @@ class RowsByConnection:
 
     def repeated_ids(self, connection: int, generation: int) -> frozenset[int]:
         """Return the correlation ids of more than one request of a connection."""
-        rows = self.rows(connection, generation)
-        if connection not in self._repeated:
+        if generation != self._generation or connection not in self._repeated:
+            rows = self.rows(connection, generation)
             table = self._table
             has_request = table.has_request(rows)
             ids, counts = np.unique(table.correlation_id.values[rows[has_request]], return_counts=True)

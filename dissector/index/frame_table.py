@@ -216,9 +216,10 @@ class FrameTable:
         """Get ready for a checkpoint that has only these rows, ascending, and the others in `looked_back` without their
         bytes. Row numbers stay."""
         self._kept, self._first = rows, len(self)
-        self._last.values[:] = -1
         for column in (self.direction, self.start, self.size, self.time_ns, self.packet, self.is_cut, self.is_alone):
             column.keep(np.union1d(rows, looked_back))
+        self._last.values[:] = -1
+        self._last.values[self.direction.values[rows]] = rows
         self._address.keep(rows)
         in_pieces = rows[self._address.values[rows] < NOWHERE]
         pieces = [self._first_piece_of(row) + np.arange(len(list(self._pieces(row)))) for row in in_pieces.tolist()]
@@ -235,6 +236,11 @@ class FrameTable:
         whole = np.stack([address, self.size.values[rows].astype(np.int64)])[:, address >= 0]
         parts = np.array(pieces, np.int64).reshape(-1, 2).T
         return np.concatenate([whole, parts[:, parts[0] >= 0]], axis=1)
+
+    def is_last(self, row: int) -> bool:
+        """Whether no later frame has the direction of this one."""
+        last = int(self._last.values[self.direction.values[row]])
+        return bool(self.start.values[last] <= self.start.values[row])
 
     def ends_short(self, rows: Int64) -> Bool:
         """Return which of these frames lack bytes and are the last of their direction."""

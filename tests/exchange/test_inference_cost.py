@@ -10,13 +10,14 @@ import pytest
 from dissector import encode_response
 from dissector.capture_session import Capture
 from dissector.exchange import response_inference
+from dissector.index.exchange_table import RowsByConnection
 from dissector.protocol.codec.plan import StructPlan
 from dissector.protocol.inference.scoring import Scorer
 from dissector.protocol.inference.verdict import InferenceVerdict, infer
 from dissector.protocol.schema.loader import apis
 from tests.conftest import PCAPS, some_of
 from tests.index.inferred_rows import rewritten
-from tests.traffic import Turn, capture_of, conversation, response
+from tests.traffic import Turn, capture_of, conversation, request, response
 
 
 def count_scored(monkeypatch: pytest.MonkeyPatch) -> list[StructPlan]:
@@ -131,3 +132,20 @@ def test_a_response_alone_on_its_connection_is_scored_once(
     with Capture([path]) as capture:
         assert len(list(capture.exchanges())) == 100
     assert len(scored) == 200 if is_random else 230 < len(scored) < 1.1 * len(set(scored))
+
+
+def test_the_requests_of_a_connection_are_put_in_order_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """That it answers none of them took each response a walk over all."""
+    waiting = [Turn(True, request(number)) for number in range(7)]
+    answers = [Turn(False, response(100 + number, bytes(30))) for number in range(20)]
+    path = capture_of(tmp_path, conversation([*waiting, *answers]))
+    asked: list[int] = []
+    rows = RowsByConnection.rows
+    with Capture([path]) as capture:
+        list(capture.read())
+        exchanges = list(capture.exchanges())  # what is inferred from the connection is known from here on
+        monkeypatch.setattr(RowsByConnection, "rows", lambda *given: (asked.append(1), rows(*given))[1])
+        assert len(list(capture.exchanges())) == len(exchanges) == 27
+    words = {exchange.findings[0].message for exchange in exchanges[7:]}
+    assert len(asked) <= 1
+    assert {each.partition("; ")[2] for each in words} == {"0, 1, 2, … wait"}

@@ -10,7 +10,7 @@ from typing import Any, Final
 
 import dissector
 from dissector.protocol.records.from_json import records_bytes
-from tests.traffic import ACK, Packet
+from tests.traffic import ACK, Packet, ethernet, request, response
 from tools.benchmarks.hostile_shapes import Talk, file_of, shape
 
 SEGMENT: Final = 16_000
@@ -264,6 +264,20 @@ def batches_that_become_15_megabytes(size: int, _chance: random.Random) -> bytes
 @shape
 def batches_of_20_000_records(size: int, _chance: random.Random) -> bytes:
     return _produced(size, _batch(4, 19_000, 1))
+
+
+@shape
+def responses_to_none_of_many_requests(size: int, _chance: random.Random) -> bytes:
+    """Half of the bytes are requests that wait, the other half are responses with other ids."""
+    count = size // 2 // len(ethernet(Packet(True, 0, request(1))))
+
+    def packets() -> Iterator[Packet]:
+        talk = Talk()
+        yield from talk.open()
+        yield from (talk.says(True, request(n)) for n in range(count))
+        yield from (talk.says(False, response(count + n, bytes(30))) for n in range(1 << 24))
+
+    return file_of(packets(), size)
 
 
 @shape

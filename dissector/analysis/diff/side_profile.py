@@ -45,7 +45,8 @@ from dissector.core.arrays import Bool, Int64
 from dissector.core.columns import ValueNumbers, is_in
 from dissector.core.grouping import by_distinct
 from dissector.core.grouping import groups as groups_of
-from dissector.index.index_columns import IndexColumns
+from dissector.index.exchange_table import KIND_NAMES, RowKind
+from dissector.index.index_columns import ENTRY, IndexColumns
 from dissector.protocol.schema.api_groups import HARMLESS_IN_FLIGHT
 from dissector.protocol.schema.api_keys import ApiKey
 from dissector.protocol.schema.loader import api_name
@@ -168,15 +169,21 @@ class SideProfile:
         """Add rows, but those between brokers to `left_out`, if there is one."""
         found = self.side.capture.index.numbers(rows)
         has_request = found.is_exchange & (found.request_size >= 0)
-        for row in rows[~has_request].tolist():
-            kind = self.side.capture.exchange_for_now(row).fields.kind
-            self.skipped["responses without a request" if kind == "exchange" else kind] += 1
+        self._skip(rows[~has_request], found.kind[~has_request])
         if left_out is not None:
             is_left_out = has_request & self._are_between_brokers(found.client_id)
             left_out.extend(rows[is_left_out].tolist())
             has_request &= ~is_left_out
         if has_request.any():
             self._add_exchanges(rows[has_request], found.where(has_request))
+
+    def _skip(self, rows: Int64, kinds: Int64) -> None:
+        """Count rows that are not compared, by their kinds, for which only entries of Kafka's own files are read."""
+        for kind, count in zip(*np.unique(kinds[kinds != ENTRY], return_counts=True), strict=True):
+            words = "responses without a request" if kind == RowKind.EXCHANGE else KIND_NAMES[kind]
+            self.skipped[words] += int(count)
+        for row in rows[kinds == ENTRY].tolist():
+            self.skipped[self.side.capture.exchange_for_now(row).fields.kind] += 1
 
     def _are_between_brokers(self, client_ids: Int64) -> Bool:
         """Return which client ids, given by their numbers, are those of brokers."""

@@ -34,21 +34,34 @@ def tree_lines(exchange: Exchange, start_ns: int) -> Iterator[str]:
 
 def _message(name: str, message: ExchangeMessage) -> Iterator[str]:
     yield f"  {name}, {counted(message.size, 'byte')}"
-    for node in message.tree.children:
-        yield from _node(node, 2, message.tree.source)
+    source = message.tree.source
+    waiting = [(node, "    ") for node in reversed(message.tree.children)]
+    while waiting:
+        node, indent = waiting.pop()
+        yield clean(f"{indent}{_words(node)}  [{_place(node, source)} {node.type}]")
+        if node.advice:
+            yield clean(f"{indent}→ {node.advice}")
+        for finding in node.findings:
+            yield clean(f"{indent}! {finding.severity}: {finding.message} ({finding.code})")
+        if node.children:
+            indent += "  "
+            waiting.extend((child, indent) for child in reversed(node.children))
 
 
-def _node(node: Node, depth: int, source: int) -> Iterator[str]:
-    place = f"{node.start:>6}+{node.size:<5}" if node.source == source else f"s{node.source}:{node.start}+{node.size}"
-    value, meaning = (node.note, shown(node)) if node.is_text else (shown(node), node.note)
-    note = (f" ({meaning})" if value else f"  {meaning}") if meaning else ""
-    yield clean(f"{'  ' * depth}{node.name}{': ' + value if value else ''}{note}  [{place.strip()} {node.type}]")
-    if node.advice:
-        yield clean(f"{'  ' * depth}  → {node.advice}")
-    for finding in node.findings:
-        yield clean(f"{'  ' * depth}  ! {finding.severity}: {finding.message} ({finding.code})")
-    for child in node.children:
-        yield from _node(child, depth + 1, source)
+def _words(node: Node) -> str:
+    """The name of a node, its value, and what that means."""
+    value, meaning = shown(node), node.note
+    if meaning and node.is_text:
+        value, meaning = meaning, value
+    if not meaning:
+        return f"{node.name}: {value}" if value else node.name
+    return f"{node.name}: {value} ({meaning})" if value else f"{node.name}  {meaning}"
+
+
+def _place(node: Node, source: int) -> str:
+    if node.source == source:
+        return f"{node.start}+{node.size}"
+    return f"s{node.source}:{node.start}+{node.size}"
 
 
 def shown(node: Node) -> str:
