@@ -11,8 +11,9 @@ from typing import Final, NamedTuple
 
 MOST_CERTIFICATES: Final = 4096
 """Certificates that are kept once for all connections that have them."""
-
-LARGEST_MESSAGE: Final = 1 << 20
+MOST_COMPRESSED: Final = 64
+"""Compressed ones that are kept: each may take as much as `LARGEST_MESSAGE`, from a few bytes."""
+LARGEST_MESSAGE: Final = 1 << 17
 """Bytes of a decompressed Certificate message, at most."""
 _ALGORITHMS: Final = {1: "zlib", 2: "brotli", 3: "zstd"}
 
@@ -30,8 +31,28 @@ class Certificate(NamedTuple):
 
 
 @lru_cache(maxsize=MOST_CERTIFICATES)
-def decompressed_message(body: bytes) -> bytes | None:
-    """Return the Certificate message in a CompressedCertificate message; None if there is none."""
+def first_certificate(body: bytes, *, has_context: bool) -> bytes | None:
+    """Return the first certificate of a Certificate message, in DER; None if it has none. `has_context` as in TLS 1.3.
+    Equal messages give the same object."""
+    return _first(body, has_context=has_context)
+
+
+@lru_cache(maxsize=MOST_COMPRESSED)
+def first_compressed_certificate(body: bytes) -> bytes | None:
+    """Return the first certificate of a CompressedCertificate message, in DER; None if it has none."""
+    message = _decompressed(body)
+    return None if message is None else _first(message, has_context=True)
+
+
+def _first(body: bytes, *, has_context: bool) -> bytes | None:
+    at = 1 + body[0] if has_context and body else 0
+    at += 3  # size of the list
+    size = int.from_bytes(body[at : at + 3], "big")
+    found = body[at + 3 : at + 3 + size]
+    return found if size and len(found) == size else None
+
+
+def _decompressed(body: bytes) -> bytes | None:
     import cramjam  # few certificates are compressed
 
     name, size = _ALGORITHMS.get(int.from_bytes(body[:2], "big")), int.from_bytes(body[2:5], "big")
@@ -43,17 +64,6 @@ def decompressed_message(body: bytes) -> bytes | None:
     except cramjam.DecompressionError:
         return None
     return bytes(found) if written == size else None
-
-
-@lru_cache(maxsize=MOST_CERTIFICATES)
-def first_certificate(body: bytes, *, has_context: bool) -> bytes | None:
-    """Return the first certificate of a Certificate message, in DER; None if it has none. `has_context` as in TLS 1.3.
-    Equal messages give the same object."""
-    at = 1 + body[0] if has_context and body else 0
-    at += 3  # size of the list
-    size = int.from_bytes(body[at : at + 3], "big")
-    found = body[at + 3 : at + 3 + size]
-    return found if size and len(found) == size else None
 
 
 @lru_cache(maxsize=MOST_CERTIFICATES)

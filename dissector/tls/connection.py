@@ -9,7 +9,7 @@ from enum import IntEnum
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from dissector.core.arrays import Int64
-from dissector.tls.certificates import decompressed_message, first_certificate
+from dissector.tls.certificates import first_certificate, first_compressed_certificate
 from dissector.tls.exchange_estimate import ExchangeEstimate
 from dissector.tls.handshake import (
     PRE_SHARED_KEY,
@@ -163,9 +163,9 @@ class TlsConnection:
                 self._application_protocol = application_protocol(parse_extensions(body))
                 self._session = None
             case HandshakeType.CERTIFICATE:
-                self._add_certificate(direction, body)
-            case HandshakeType.COMPRESSED_CERTIFICATE if (certificate := decompressed_message(body)) is not None:
-                self._add_certificate(direction, certificate)
+                self._add_certificate(direction, first_certificate(body, has_context=self.is_tls_1_3))
+            case HandshakeType.COMPRESSED_CERTIFICATE:
+                self._add_certificate(direction, first_compressed_certificate(body))
 
     def _note_exchange(self, direction: int, kind: int, body: bytes) -> None:
         """Take note of what may be part of a key exchange before TLS 1.3."""
@@ -194,12 +194,11 @@ class TlsConnection:
         if not hello.is_hello_retry and len(self.server_hellos) < MOST_HELLOS:
             self.server_hellos.append(hello)
 
-    def _add_certificate(self, direction: int, body: bytes) -> None:
-        """Take note of a Certificate message."""
+    def _add_certificate(self, direction: int, certificate: bytes | None) -> None:
+        """Take note of a certificate, in DER, if a message has one."""
         side = self.side(direction)
-        found = first_certificate(body, has_context=self.is_tls_1_3)
-        if side is not None and found is not None:
-            self._certificates[side] = found
+        if side is not None and certificate is not None:
+            self._certificates[side] = certificate
             self._session = None
 
     def add_alert(self, alert: Alert) -> None:

@@ -12,7 +12,12 @@ from dissector.core.limits import DEFAULT
 from dissector.core.stage import StageChain
 from dissector.core.store import Store
 from dissector.tls import KeyLog, TlsStage
-from dissector.tls.certificates import LARGEST_MESSAGE, decompressed_message, first_certificate, parse_certificate
+from dissector.tls.certificates import (
+    LARGEST_MESSAGE,
+    first_certificate,
+    first_compressed_certificate,
+    parse_certificate,
+)
 from dissector.tls.connection import TlsConnection
 from dissector.tls.handshake import ClientHello, HandshakeType, parse_client_hello
 from dissector.tls.session import TlsSession, TlsState, ja4
@@ -90,11 +95,12 @@ def compressed(number: int, name: str, body: bytes) -> bytes:
 
 
 def test_a_certificate_that_decompresses_to_another_size_is_none() -> None:
-    message = compressed(1, "zlib", b"certificate")
-    assert decompressed_message(message) == b"certificate"
+    certificate = b"\0\0\0\x07\0\0\x04cert"
+    message = compressed(1, "zlib", certificate)
+    assert first_compressed_certificate(message) == b"cert"
     shorter, longer = (message[:2] + size.to_bytes(3, "big") + message[5:] for size in (10, 12))
     bomb = compressed(3, "zstd", bytes(LARGEST_MESSAGE + 1))
-    assert [*map(decompressed_message, (shorter, longer, bomb, b"\0\4" + message[2:], b""))] == [None] * 5
+    assert [*map(first_compressed_certificate, (shorter, longer, bomb, b"\0\4" + message[2:], b""))] == [None] * 5
 
 
 @cases("with_keys", [True, False])
@@ -131,7 +137,7 @@ def test_the_fingerprint_is_that_of_the_specification() -> None:
 def test_any_bytes_are_survived_as_messages(body: bytes, has_context: bool) -> None:
     found = first_certificate(body, has_context=has_context)
     assert found is None or parse_certificate(found) is None
-    decompressed_message(body)
+    first_compressed_certificate(body)
     hello = parse_client_hello(bytes(34) + body)
     assert hello is None or len(ja4(hello).split("_")) == 3
 
