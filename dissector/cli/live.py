@@ -43,6 +43,7 @@ from dissector.cli.render.printing import RowRenderer
 from dissector.cli.show import follow, print_all, print_problems
 from dissector.core.addresses import KAFKA_PORT
 from dissector.core.files import keep_open
+from dissector.core.process_memory import giving_back
 from dissector.core.text import clean, counted
 
 if TYPE_CHECKING:  # imported on use: without a filter its parser is not needed
@@ -117,6 +118,8 @@ def live(
         signals = stack.enter_context(PassedSignals()) if command is not None else None
         for each in (holder, meter):
             stack.enter_context(each or nullcontext())
+        if not output.on_screen:
+            stack.enter_context(giving_back())
         captures: list[tuple[Capture, Recording]] = []
         processes = [first]
         find = processes_of if holder is None else holder.processes_of

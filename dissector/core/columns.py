@@ -137,7 +137,7 @@ class Column:
             if self._file is None:
                 self._file, name = tempfile.mkstemp()
                 weakref.finalize(self, os.close, self._file)
-                _FILES.add(self)
+                _FILES.append(weakref.ref(self, _FILES.remove))
                 Path(name).unlink()
             if whole:
                 _lengthen(self._file, have, room)
@@ -153,13 +153,16 @@ class Column:
         return True
 
 
-_FILES: Final[weakref.WeakSet[Column]] = weakref.WeakSet()
+_FILES: Final[list[weakref.ref[Column]]] = []
+"""Those that are files. A thread may add one while another goes through them, so this is no set."""
 
 
 @release_when_trimmed
 def _release_pages_of_all() -> None:
-    for column in tuple(_FILES):
-        column.release_pages()
+    for each in tuple(_FILES):
+        column = each()
+        if column is not None:
+            column.release_pages()
 
 
 def restored_column(

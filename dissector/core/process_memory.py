@@ -33,7 +33,7 @@ LARGE: Final = 90 << 20
 """Bytes of resident memory, files left out, from which free pages of the heap are given back, ..."""
 GROWN: Final = 6 << 20
 """... each time that it grew by so many."""
-GROWN_FILES: Final = 10 << 20
+GROWN_FILES: Final = 4 << 20
 """Bytes by which the resident pages of files grow until they are released."""
 _STATM: Final = Path("/proc/self/statm")
 _BETWEEN: Final = 0.05
@@ -110,16 +110,26 @@ def _malloc_trim() -> Callable[[int], object]:
 
 
 @contextmanager
-def infrequent_collection() -> Iterator[None]:
-    """Collect infrequently within the context, and give back free pages. Not for the screen, nor in the library: these
-    run for long."""
-    threshold = gc.get_threshold()
-    gc.set_threshold(COLLECTION_THRESHOLD)
+def giving_back() -> Iterator[None]:
+    """Give free pages back within the context: `trim`. For whatever reads captures, however long it runs, but the
+    screen, of which several threads read."""
     _HEAP.is_trimmed, _HEAP.resident, _HEAP.of_files = True, 0, _resident()[1]
     try:
         yield
     finally:
         _HEAP.is_trimmed = False
+
+
+@contextmanager
+def infrequent_collection() -> Iterator[None]:
+    """Collect infrequently within the context, and give back free pages. Not for the screen, nor in the library: these
+    run for long."""
+    threshold = gc.get_threshold()
+    gc.set_threshold(COLLECTION_THRESHOLD)
+    try:
+        with giving_back():
+            yield
+    finally:
         # All objects become old ones. Else the threshold would have all that are new searched for cycles at once.
         gc.freeze()
         gc.unfreeze()
