@@ -22,7 +22,7 @@ from dissector.protocol.codec.program import ColumnPlan
 from dissector.protocol.schema.api_keys import ApiKey
 from dissector.protocol.schema.loader import api_named
 
-ROWS_PER_STEP: Final = 1 << 16
+ROWS_PER_STEP: Final = 1 << 14
 MAX_GROUPS: Final = 2_000
 """Groups of a capture that have a history; of further ones nothing is kept."""
 _KEYS: Final = np.array(sorted(GROUP_APIS), np.int64)

@@ -9,6 +9,7 @@ itself.
 
 from abc import ABC, abstractmethod
 from collections.abc import Hashable, Iterator, Mapping
+from functools import cached_property
 from typing import ClassVar, Generic, TypeVar
 
 import numpy as np
@@ -37,7 +38,10 @@ class FindingDetector(ABC):
 
     def __init__(self, sink: FindingSink) -> None:
         self._sink = sink
-        self._episodes: BoundedStates[Hashable, Episode] = BoundedStates(Episode)
+
+    @cached_property
+    def _episodes(self) -> BoundedStates[Hashable, Episode]:
+        return BoundedStates(Episode)  # of thousands of scopes, few have any
 
     def report(self, row: int, message: str, path: str = "", severity: Severity | None = None) -> OpenFinding:
         """Report a finding; `severity` if it is not that of the explanation."""
