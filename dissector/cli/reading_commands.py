@@ -242,7 +242,7 @@ def groups(
 ) -> int:
     """Print why groups rebalance: the cause for each group, then its generations or epochs.
 
-    Each shows who joined, left or was removed, the reason on the wire, what the others did, and how long nobody
+    Each shows who joined, left or was removed, the reason on the wire, what the others did, and how long no member
     consumed.
     """
     from dissector.cli.groups import groups as run

@@ -64,41 +64,42 @@ WORDS: Final = {
     ),
     CauseKind.CRASH: CauseWords(
         "was removed", "its connection had closed without a LeaveGroup, and no heartbeat came within its session",
-        "look for what ended that process (a kill, no memory) or its network; a shutdown should close the consumer",
+        "find out what ended that process (a kill, lack of memory) or cut its network; a clean shutdown closes the "
+        "consumer",
         of_several="their connections had closed without a LeaveGroup, and no heartbeat came within their sessions",
     ),
     CauseKind.STATIC_AWAY: CauseWords(
         "was removed", "it has a group.instance.id, and was away for longer than its session",
-        "choose a session.timeout.ms that is longer than a restart takes",
+        "set session.timeout.ms to more than a restart takes",
         of_several="they have group.instance.ids, and were away for longer than their sessions",
     ),
     CauseKind.REBALANCE_TIMEOUT: CauseWords(
         "was removed", "it did not rejoin within the rebalance timeout",
-        "that member polls too seldom: process less per poll (max.poll.records), or allow more time "
+        "that member polls too rarely: process less per poll (max.poll.records), or allow more time "
         "(max.poll.interval.ms)",
         of_several="they did not rejoin within the rebalance timeout",
     ),
     CauseKind.CLOSED: CauseWords(
         "left", "its consumer was closed",
-        "restarts cause no rebalance with group.instance.id and a session.timeout.ms that is longer than they take",
+        "with group.instance.id, and session.timeout.ms longer than a restart, restarts cause no rebalance",
         of_several="their consumers were closed",
     ),
     CauseKind.LEFT: CauseWords(
-        "left", "its consumer was closed, or its application may have been too late with poll",
-        "see in its log whether it was closed or exceeded max.poll.interval.ms",
-        of_several="their consumers were closed, or their applications may have been too late with poll",
+        "left", "its consumer was closed, or its application may have called poll too late",
+        "check its log for whether it was closed or exceeded max.poll.interval.ms",
+        of_several="their consumers were closed, or their applications may have called poll too late",
     ),
     CauseKind.UNSUBSCRIBED: CauseWords(
         "left", "its application unsubscribed", of_several="their applications unsubscribed"
     ),
     CauseKind.ADMIN: CauseWords("was removed by an admin client"),
     CauseKind.GONE: CauseWords(
-        "is no member any more", "it left or was removed: its own exchanges are not in this capture",
+        "is no longer in the group", "it left or was removed: its own exchanges are not in this capture",
         "capture at the broker, or at that member",
         of_several="they left or were removed: their own exchanges are not in this capture",
     ),
     CauseKind.DROPPED: CauseWords(
-        "is no member any more", "the capture does not show why", "see what the log of the coordinator says of it",
+        "is no longer in the group", "the capture does not show why", "check the coordinator's log",
     ),
     CauseKind.JOINED: CauseWords("joined", names_reason=False),
     CauseKind.RETURNED: CauseWords("came back", names_reason=False),
@@ -168,7 +169,7 @@ _INFERRED: Final = frozenset((CauseKind.POLL_TIMEOUT, CauseKind.UNSUBSCRIBED, Ca
 
 def seemingly(kind: CauseKind, *, sure: bool) -> str:
     """Return what is added to a cause that was inferred from what came later."""
-    return "" if sure or kind not in _INFERRED else ", it seems"
+    return "" if sure or kind not in _INFERRED else ", apparently"
 
 
 @dataclass(frozen=True, slots=True)

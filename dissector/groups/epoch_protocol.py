@@ -34,7 +34,7 @@ class EpochProtocol:
             member.is_away, member.gone_ns = True, event.time_ns
             keep(
                 self._state.next.noted,
-                MemberChange(member.name, "left for a while, its instance id stays", event.time_ns, row),
+                MemberChange(member.name, "left temporarily; its instance id remains", event.time_ns, row),
             )
         elif said.now != NOWHERE:
             self._goes_on(row, event, member)

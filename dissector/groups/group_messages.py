@@ -34,7 +34,7 @@ class EpochStep(Enum):
 
     JOINS = "joins"
     LEAVES = "leaves"
-    LEAVES_STATIC = "leaves for a while, its instance id stays"
+    LEAVES_STATIC = "leaves temporarily; its instance id remains"
     MOVES = "moves"
     """It goes on in another epoch."""
     STAYS = "stays"

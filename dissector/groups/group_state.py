@@ -50,7 +50,7 @@ class GroupState:
         self.closed = closed
         self.node = NOWHERE
         self.late: dict[str, int] = {}
-        """Ids of members that may have been too late with poll, and the connection of each."""
+        """Ids of members that may have called poll too late, and the connection of each."""
         self._decisions = Decisions(self.roster, closed, hears_all=hears_all)
 
     @property
@@ -166,7 +166,7 @@ class GroupState:
         target = found or self.next
         target.confirmed.add(member.member_id)
         kind, sure, details = self._decisions.removal(member, heard_ns, event.time_ns)
-        words = f"heard {error_name(event.said.error)}"
+        words = f"got {error_name(event.said.error)}"
         keep(target.noted, MemberChange(member.name, words, event.time_ns, row))
         member.gone, member.gone_ns = kind, heard_ns or event.time_ns
         self.went(member, event.time_ns)
@@ -206,7 +206,7 @@ class GroupState:
             words = f"was fenced: {error_name(code)}"
             self.tally.refused(member.name, code)
         elif code == ErrorCode.NOT_COORDINATOR:
-            words = "heard NOT_COORDINATOR: another broker is the coordinator"
+            words = "got NOT_COORDINATOR: another broker is the coordinator"
         else:
             words = f"was refused: {error_name(code)}"
             self.tally.refused(member.name, code)

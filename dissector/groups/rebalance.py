@@ -100,7 +100,7 @@ class Rebalance:
     reached: dict[str, int] = field(default_factory=dict)
     """By member, when it got this epoch."""
     idle: dict[str, int] = field(default_factory=dict)
-    """By member that went, since when its partitions were read by nobody."""
+    """By member that went, since when no member read its partitions."""
     previous: set[str] = field(default_factory=set)
     """Ids of the members before."""
     listed: set[str] = field(default_factory=set)
@@ -142,7 +142,7 @@ class Rebalance:
 
     @property
     def unread_ns(self) -> dict[str, int]:
-        """By member that went: how long its partitions were read by nobody."""
+        """By member that went: how long no member read its partitions."""
         ends = [each.synced_ns for each in self.stops.values() if each.synced_ns] or [*self.reached.values()]
         end = min(ends, default=0)
         return {member: end - since for member, since in self.idle.items() if end > since}

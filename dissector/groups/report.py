@@ -51,15 +51,15 @@ def why(rebalance: Rebalance) -> str:
 
 
 def lines(rebalance: Rebalance) -> Iterator[ReportLine]:
-    """Yield who joined, left or was removed, in the order of time; what the others did; how long nobody consumed."""
+    """Yield who joined, left or was removed, in the order of time; what the others did; how long no member consumed."""
     found = [*_changes(rebalance), *_others(rebalance)]
     yield from sorted((each for each in found if each.time_ns), key=lambda each: each.time_ns)
     yield from (each for each in found if not each.time_ns)
     for member, ns in rebalance.unread_ns.items():
-        yield ReportLine(0, f"partitions of {member} were read by nobody for {rough_duration(ns)}")
+        yield ReportLine(0, f"no member read the partitions of {member} for {rough_duration(ns)}")
     nobody = rebalance.nobody_ns
     if nobody is not None:
-        yield ReportLine(0, f"nobody consumed for {rough_duration(nobody)}")
+        yield ReportLine(0, f"no member consumed for {rough_duration(nobody)}")
 
 
 def rest(history: GroupHistory) -> Iterator[ReportLine]:
@@ -95,21 +95,21 @@ def _others(rebalance: Rebalance) -> Iterator[ReportLine]:
         heard = rebalance.heard.get(stop.member)
         words = []
         if heard is not None:
-            words.append(f"heard REBALANCE_IN_PROGRESS after {rough_duration(max(0, heard.heard_ns - start_ns))}")
+            words.append(f"got REBALANCE_IN_PROGRESS after {rough_duration(max(0, heard.heard_ns - start_ns))}")
             if heard.rejoined_ns:
                 words.append(f"rejoined {rough_duration(max(0, heard.rejoined_ns - heard.heard_ns))} later")
         if not words:
             words.append("rejoined")
         if stop.synced_ns:
             paused = rough_duration(stop.synced_ns - stop.joins_ns)
-            words.append(f"was assigned {paused} later" if rebalance.cooperative else f"stood still for {paused}")
+            words.append(f"was assigned {paused} later" if rebalance.cooperative else f"paused for {paused}")
         yield ReportLine(stop.joins_ns, f"{stop.member} {', '.join(words)}")
     yield from _more(len(stops) - MOST_MEMBERS)
     silent = [
         each.member for each in rebalance.heard.values() if not each.rejoined_ns and _is_absent(rebalance, each.member)
     ]
     if silent:
-        yield ReportLine(0, f"{', '.join(silent[:MOST_MEMBERS])} heard of it and did not rejoin")
+        yield ReportLine(0, f"{', '.join(silent[:MOST_MEMBERS])} got REBALANCE_IN_PROGRESS but did not rejoin")
 
 
 def _is_absent(rebalance: Rebalance, member: str) -> bool:

@@ -19,13 +19,12 @@ _RESTARTS: Final = frozenset((CauseKind.CLOSED, CauseKind.LEFT))
 _REFUSALS: Final = {
     ErrorCode.INCONSISTENT_GROUP_PROTOCOL: "it has no assignor or protocol in common with the other members; see "
     "partition.assignment.strategy and group.protocol of all members",
-    ErrorCode.FENCED_INSTANCE_ID: "another member has its group.instance.id; each process needs one of its own",
-    ErrorCode.UNRELEASED_INSTANCE_ID: "another member still has its group.instance.id; each process needs one of its "
-    "own",
+    ErrorCode.FENCED_INSTANCE_ID: "another member has its group.instance.id; each process needs its own",
+    ErrorCode.UNRELEASED_INSTANCE_ID: "another member still has its group.instance.id; each process needs its own",
     ErrorCode.FENCED_MEMBER_EPOCH: "its epoch is not the one that the coordinator has; it gives up its partitions and "
     "joins again",
     ErrorCode.GROUP_MAX_SIZE_REACHED: "the group is full; see group.max.size of the broker",
-    ErrorCode.INVALID_SESSION_TIMEOUT: "session.timeout.ms is outside of what the broker allows",
+    ErrorCode.INVALID_SESSION_TIMEOUT: "session.timeout.ms is outside the range that the broker allows",
 }
 
 

@@ -73,7 +73,7 @@ def test_generations_and_removals_are_those_of_the_coordinators_log(path: Path) 
     removed = set(re.findall(r"Member (\S+) .*(?:has failed, removing|fenced from the group)", log))
     assert len([change for each in known for change in each.removed]) == len(removed)
     told = [change for each in (*known, history.rest) for change in each.left]
-    away = [change for each in (*known, history.rest) for change in each.noted if "left for a while" in change.words]
+    away = [change for each in (*known, history.rest) for change in each.noted if "left temporarily" in change.words]
     assert len(told) + len(away) == left
 
 
