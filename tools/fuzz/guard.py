@@ -13,6 +13,7 @@ from types import FrameType
 from typing import Final, NamedTuple
 
 from dissector.core import limits
+from dissector.core.expansion import RUN
 from tools import instrumented_kernel
 from tools.fuzz.capture_checks import CostError, seconds_a_megabyte
 from tools.fuzz.case import Case
@@ -73,6 +74,7 @@ def run(case: Case) -> Outcome:
     if os.access(_FORGET_PEAK, os.W_OK):  # Linux; elsewhere only what goes beyond all before is seen
         _FORGET_PEAK.write_text("5")
     before = _peak()
+    RUN.begin()  # else the cases before it have used up what a run may expand
     start = time.thread_time()
     failure = None
     for each in (signal.SIGPROF, signal.SIGALRM):

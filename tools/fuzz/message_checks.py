@@ -6,6 +6,7 @@ from typing import Any, Final
 import orjson
 
 from dissector.cli.render.trees import shown
+from dissector.core.expansion import RUN
 from dissector.core.text import HOSTILE, clean
 from dissector.exchange.decoding_findings import error_response
 from dissector.exchange.info_column import info
@@ -77,6 +78,7 @@ def _records(body: dict[str, object], fields: list[Node]) -> None:
     fields = [node for node in fields if node.children]
     assert sorted(map(len, raws)) == sorted(node.end - node.children[0].end for node in fields)
     over = any(finding.code == OVER_LIMIT for node in fields for each in node.walk() for finding in each.findings)
+    RUN.begin()  # the tree may have used up what the values may expand, too
     for node in fields if len(raws) == 1 and not over else ():
         batches = [child for child in node.children if child.type in ("RECORD_BATCH", "MESSAGE")]
         for child, value in zip(batches, records_object(raws[0])["batches"], strict=True):
