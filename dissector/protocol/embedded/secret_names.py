@@ -9,8 +9,10 @@ from typing import Final
 
 _NAME: Final = re.compile(
     r"passw|pass[ -~]?phrase|secret(?!ar[iy])|credential|jaas|auth[ -~]?(?:user[ -~]?)?info|signature"
-    r"|(?:private|api|access|encryption|signing|session|shared|master|account|storage|keystore)[ -~]?key"
-    r"|(?:^|[._-])(?:pwd|pass|pin|sas)$|(?:^|[._-]|access|refresh|bearer|auth|id)tokens?(?:$|[._-])|authorization|cookie"
+    r"|(?:private|api|access|encryption|signing|session|shared|master|account|storage|keystore"
+    r"|subscription|license)[ -~]?key"
+    r"|(?:^|[._-])(?:pwd|pass|pin|sas|sig|jwt)$|(?:^|[._-]|access|refresh|bearer|auth|id)tokens?(?:$|[._-])"
+    r"|authorization|cookie"
     r"|(?-i:[a-z0-9]Tokens?(?![a-z]))",
     re.IGNORECASE | re.ASCII,
 )
@@ -25,12 +27,12 @@ _STEMS: Final = (
             ("private", "key"), ("api", "key"), ("access", "key"), ("auth", "info"), ("user", "info"),
             ("encryption", "key"), ("signing", "key"), ("session", "key"), ("shared", "key"), ("master", "key"),
             ("account", "key"), ("storage", "key"),
-            ("keystore", "key"),
+            ("keystore", "key"), ("subscription", "key"), ("license", "key"),
         )
         for between in ("", _ANY)
     ),
 )  # fmt: skip
-_SHORT: Final = ("pwd", "pass", "pin", "sas")
+_SHORT: Final = ("pwd", "pass", "pin", "sas", "sig", "jwt")
 """Names that are no part of a longer word. In a record they follow a separator, a quote, or, in a header's key, its
 length, which is a varint: twice as much."""
 _BEFORE: Final = "._-\"'?&;, "
@@ -59,8 +61,8 @@ def is_secret_name(name: str) -> bool:
 
 
 def is_count(name: str) -> bool:
-    """Whether a number under such a name is a count: how many tokens."""
-    return "token" in name.lower()
+    """Whether a number under such a name is no secret: how many tokens, how significant."""
+    return "token" in name.lower() or name.lower().endswith("sig")
 
 
 def words_with_secret_names(text: str) -> list[str]:

@@ -3,9 +3,10 @@
 A member is a secret if its name is one of a secret (`secret_names`), and no config of Kafka's that is public: a text or
 a number; of an array or an object all texts in it. So is the member ``value``, or all that is in it, of an object that
 has such a name as its ``name``, and the key of a session of Connect's workers (SessionKey of
-org.apache.kafka.connect.storage). In any other text of JSON these are: the password of a URL; what is assigned to such
-a name (``password=...``, as URLs and login modules do); what follows such a name as a header (``authorization: ...``),
-in any line; the same in JSON in that text. Text that is no JSON is the user's, and has no secrets here.
+org.apache.kafka.connect.storage). In any other text of JSON these are: the password of a URL; a private key in PEM,
+whose lines are escapes there; what is assigned to such a name (``password=...``, as URLs and login modules do); what
+follows such a name as a header (``authorization: ...``), in any line; the same in JSON in that text. Text that is no
+JSON is the user's, and has no secrets here.
 
 Invariants:
   * what is masked has as many bytes as before, and JSON stays JSON;
@@ -48,6 +49,8 @@ _MAY_HOLD: Final = re.compile(rb"[=:@{\[\\]")
 _USER: Final = re.compile(rb"://[^\s/?#@:\"]*:([^\s/?#\"]*)@")
 _CUT_USER: Final = re.compile(rb"://[^\s/?#@:\"]*:([^\s/?#\"@]+)\Z")
 _ORACLE: Final = re.compile(rb"oracle:[a-z0-9]{1,16}:[^\s/@\"]{0,128}/([^\s@]{1,128})@", re.IGNORECASE)
+_PRIVATE_KEY: Final = re.compile(rb"-----BEGIN [A-Z ]{0,24}PRIVATE KEY(?: BLOCK)?-----(.+?)(?:-----END|\Z)", re.DOTALL)
+"""As OpenSSL, OpenSSH and GnuPG write one, between the lines that say so."""
 _ASSIGNED: Final = re.compile(
     rb"(?<![A-Za-z0-9_.-])([A-Za-z0-9_.-]+)\s*=\s*"
     rb"(?:\"((?:[^\"\\]|\\.)*)|'((?:[^'\\]|\\.)*)|\{((?:[^}]|\}\})*)|([^\s&;,\"')]+))",
@@ -214,7 +217,9 @@ class _Search:
         ]
 
     def _of_plain(self, text: bytes, depth: int) -> list[Mask]:
-        found = [Mask(*each.span(1)) for form in (_USER, _ORACLE) for each in form.finditer(text) if each[1]]
+        found = [
+            Mask(*each.span(1)) for form in (_USER, _ORACLE, _PRIVATE_KEY) for each in form.finditer(text) if each[1]
+        ]
         for each in _ASSIGNED.finditer(text):
             if each.lastindex and each.lastindex > 1 and is_secret_member(each[1].decode("latin-1")):
                 start, end = each.span(each.lastindex)

@@ -49,6 +49,10 @@ SECRETS = [
     {"connection.url": f"jdbc:sqlserver://db;user=u;password={{a;b{HIDDEN}}};encrypt=true"},
     {"raw": f"GET / HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {HIDDEN}\r\n\r\n"},
     {"yaml": f"db:\n  password: {HIDDEN}\n  user: u", "properties": f"a: b\nssl.key.password: {HIDDEN}"},
+    {"tls": f"-----BEGIN RSA PRIVATE KEY-----\n{HIDDEN}\n-----END RSA PRIVATE KEY-----\n"},
+    {"tls": f"-----BEGIN CERTIFICATE-----\nab\n-----BEGIN PRIVATE KEY-----\nDEK-Info: {HIDDEN}\n"},
+    {"blob": f"https://a.blob.example.com/c?sv=1&sig={HIDDEN}&se=2", "jwt": HIDDEN, "x.sig": HIDDEN},
+    {"Ocp-Apim-Subscription-Key": HIDDEN, "licenseKey": HIDDEN},
     {"headers": [{"name": "Cookie", "value": [HIDDEN]}, {"value": {"of": [HIDDEN]}, "key": "x-api-key"}]},
 ]
 
@@ -62,6 +66,7 @@ def test_secrets_are_masked_and_the_rest_is_shown(value: object, indent: int | N
         or b"required" in raw
         or b"Bearer" in raw
         or b"a;b" in raw
+        or b"BEGIN" in raw
         or b"u:" in raw
     )
     assert HIDDEN.encode() not in found
@@ -109,6 +114,8 @@ def test_what_is_masked_stays_json_as_far_as_it_was(raw: bytes, shown: bytes) ->
     b'{"Secretary": "s", "secretariat": "t", "user_info": {"name": "Ann"}, "userInfo": "x", "author.info": "y"}',
     b'{"url": "https://example.com/a:b@c", "mail": "mailto:bob@example.com", "at": "12:30@home"}',
     b'{"field": "password", "type": "string"}', b'{"password": null, "secret": true}', b'{"key": "k", "value": "v"}',
+    b'{"sig": 3, "sigma": "a", "design": "b", "jwt_issuer": "c", "license": "MIT", "subscription_id": "d"}',
+    b'{"pem": "-----BEGIN CERTIFICATE-----\\nabc\\n-----END CERTIFICATE-----", "text": "a PRIVATE KEY\\nb"}',
     b'{"name": "topics", "value": "orders"}', b'{"algorithm": "x", "key": "y"}', b"", b"{", b'"', b"[[[", b'{"":""}',
     b'{"name": "topics", "value": ["orders", {"a": 1}]}', b'{"text": "a=b\\nthe password: is\\nx: y"}',
     b'{"text": "token{a;b} passenger={a} it=\'s"}', b'{"ssl.keystore.type": "PEM", "keystore": {"keys": 1}}',
