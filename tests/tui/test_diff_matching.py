@@ -130,6 +130,7 @@ async def test_x_writes_the_report_in_each_format_and_overwrites_nothing(
                 assert screen.notifications()[-1].startswith(outcome)
             written = tmp_path / f"diff-compare-java-1-compare-librdkafka-1.{ending}"
             text = written.read_text().lstrip()
+            assert written.stat().st_mode == 0o100600
             assert text.startswith(first_words)
             assert "isolation" in text
         assert len(list(tmp_path.iterdir())) == len(formats)

@@ -173,6 +173,7 @@ async def test_packets_are_saved_meanwhile_and_the_screen_stays_when_the_capture
             await screen.until(lambda: len(screen.notifications()) == 3)
             saved, exists, waits = screen.notifications()
             assert saved.startswith("saved ")
+            assert out.stat().st_mode == 0o100600
             assert exists.endswith("file exists")
             assert waits.startswith("still capturing"), "an export needs the whole capture"
             await screen.pilot.press("ctrl+e")

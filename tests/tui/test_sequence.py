@@ -166,6 +166,7 @@ async def test_x_writes_mermaid_and_svg_and_overwrites_nothing(tmp_path: Path, m
         "sequence-1-74.mmd",
         "sequence-1-74.svg",
     ]
+    assert {path.stat().st_mode for path in tmp_path.iterdir()} == {0o100600}
     assert (tmp_path / "sequence-1-74.mmd").read_text().startswith("sequenceDiagram\n")
     ElementTree.parse(tmp_path / "sequence-1-74.svg")
 

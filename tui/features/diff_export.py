@@ -10,6 +10,7 @@ from dissector.analysis.diff import DiffResult
 from dissector.analysis.diff.report import diff_report
 from dissector.analysis.diff.to_json import diff_to_json
 from dissector.analysis.rendering import render_html, render_markdown, render_text
+from dissector.core.files import private
 from dissector.core.json_text import dumps
 from dissector.core.text import clean
 from tui.diff_labels import NAMES, cause_text, line_text, pair_text
@@ -57,7 +58,7 @@ class DiffExportFeature(ScreenFeature[DiffCoreScreen]):
         _, ending, render = FORMS[chosen]
         path = Path(self._file_name + ending)
         try:
-            with path.open("x", encoding="utf-8") as file:
+            with open(path, "x", encoding="utf-8", opener=private) as file:
                 file.writelines(f"{line}\n" for line in render(self.screen.comparison))
         except OSError as error:
             words = f"not written: {path.name}: {error.strerror or error}"

@@ -19,6 +19,7 @@ from textual.widgets import Static
 from dissector.capture import CaptureError
 from dissector.capture.live import Recording, RecordingSettings
 from dissector.capture_session import Capture, Progress
+from dissector.core.files import private
 from dissector.core.text import clean, counted, os_reason
 from dissector.detection.decode_as import DecodeAs, of_ports
 from tui.feature import CAPTURE, EscapeSteps
@@ -237,7 +238,7 @@ class LiveScreen(MainScreen):
     def _save(self, name: str) -> None:
         whole = self._recording.ended
         try:
-            with Path(self.capture.names[0]).open("rb") as packets, Path(name).open("xb") as file:
+            with Path(self.capture.names[0]).open("rb") as packets, open(name, "xb", opener=private) as file:
                 shutil.copyfileobj(packets, file)
                 words = f"saved {counted(file.tell(), 'byte')} to {name}"
             self._saved = self._saved or whole

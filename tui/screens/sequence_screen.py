@@ -14,6 +14,7 @@ from textual.widgets import Static
 from dissector.analysis.sequence_diagram import SequenceDiagram, render_mermaid, render_svg, sequence_diagram
 from dissector.capture_session import Capture
 from dissector.core.arrays import Int64
+from dissector.core.files import private
 from dissector.core.text import clean, counted, os_reason
 from tui.screens.dialog import Choice, Menu
 from tui.screens.snapshot_screen import SnapshotScreen
@@ -106,7 +107,8 @@ class SequenceScreen(SnapshotScreen[int | None]):
         ending, draw, _ = FORMS[form]
         path = _free(f"sequence-{int(rows[0]) + 1}-{int(rows[-1]) + 1}", ending)
         try:
-            path.write_text(draw(sequence_diagram(self._capture, rows)), encoding="utf-8")
+            with open(path, "x", encoding="utf-8", opener=private) as file:
+                file.write(draw(sequence_diagram(self._capture, rows)))
         except OSError as error:
             self.notify(clean(f"{path.name}: {os_reason(error)}"), markup=False, severity="error")
             return
