@@ -70,3 +70,13 @@ def test_most_requests_fit_and_those_with_faults_do_not(tmp_path: Path) -> None:
     capture = opened(tmp_path / capture_of(tmp_path, conversation(turns)))
     fit = FittingRequests(capture.pipeline.indexer, capture.pipeline.store).of(np.arange(len(capture)))
     assert fit.tolist() == [True, False, False, False]
+
+
+def test_numbers_are_there_in_requests_that_fit(tmp_path: Path) -> None:
+    whole = bytes(encode_request("Fetch", 11, {"max_wait_ms": 7, "topics": []}, correlation_id=1, client_id="tests"))
+    frames = [whole, whole[:-1], whole + b"\x00"]
+    turns = [Turn(True, (len(each) - 4).to_bytes(4, "big") + each[4:]) for each in frames]
+    capture = opened(tmp_path / capture_of(tmp_path, conversation(turns)))
+    requests = FittingRequests(capture.pipeline.indexer, capture.pipeline.store)
+    values, is_there = requests.numbers(np.arange(len(capture)), "max_wait_ms")
+    assert (values[0], is_there.tolist()) == (7, [True, False, False])

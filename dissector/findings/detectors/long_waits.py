@@ -52,16 +52,17 @@ class CutWaits(Extractor):
         """Look at the Fetches that waited for long."""
         some = rows.unanswered
         some = some.where(some.api_key == ApiKey.FETCH)
-        columns = some.row, some.connection, some.packet, some.request_start, some.request_ns
-        for row, connection, packet, start, request_ns in tuples(*columns):
-            closed_ns, by_client = self.context.closed(connection)
-            waited_ns = closed_ns - request_ns
-            if closed_ns == NEVER or not by_client or waited_ns < PATIENCE_NS:
-                continue
-            allowed = self.context.request(row).get("max_wait_ms")
-            if isinstance(allowed, int) and waited_ns < allowed * MILLISECOND:
+        ends = [self.context.closed(connection) for connection in some.connection.tolist()]
+        closed_ns = np.array([end_ns if by_client else NEVER for end_ns, by_client in ends], np.int64)
+        waited_ns = closed_ns - some.request_ns
+        is_cut = (closed_ns != NEVER) & (waited_ns >= PATIENCE_NS)
+        some, closed_ns, waited_ns = some.where(is_cut), closed_ns[is_cut], waited_ns[is_cut]
+        columns = some.row, some.connection, some.packet, some.request_start, closed_ns, waited_ns
+        asked = self.context.request_numbers(some.row, "max_wait_ms")
+        for (row, connection, packet, start, end_ns, cut_ns), allowed in zip(tuples(*columns), asked, strict=True):
+            if isinstance(allowed, int) and cut_ns < allowed * MILLISECOND:
                 scope = self.context.client(connection), self.context.server(connection)
-                self.observe(scope, row, (packet, start), CutWait(closed_ns, waited_ns, allowed * MILLISECOND))
+                self.observe(scope, row, (packet, start), CutWait(end_ns, cut_ns, allowed * MILLISECOND))
 
 
 class ImpatientClient(Aggregator[CutWait]):

@@ -30,6 +30,10 @@ class FindingContext(Protocol):
     def request(self, row: int) -> Values:
         """Return the body of the request of a row; empty if there is none, or it can't be read."""
 
+    def request_numbers(self, rows: Int64, name: str) -> list[object]:
+        """Return what the bodies of the requests of rows have by a name that stands alone and is a number's; None where
+        `request` has none. They are read together."""
+
     def response(self, row: int) -> Values:
         """The same of the response. What may be secret is masked in both."""
 

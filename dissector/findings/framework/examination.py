@@ -353,6 +353,13 @@ class Examination:
         """Return the body of the request of a row; empty if there is none, or it can't be read."""
         return self._body(self._decoder.exchange(row).request)
 
+    def request_numbers(self, rows: Int64, name: str) -> list[object]:
+        """Return what the bodies of the requests of rows have by a name that stands alone and is a number's; None where
+        `request` has none."""
+        values, is_there = self._fitting.numbers(rows, name)
+        columns = rows.tolist(), values.tolist(), is_there.tolist()
+        return [value if there else self.request(row).get(name) for row, value, there in zip(*columns, strict=True)]
+
     def response(self, row: int) -> Values:
         """The same of the response. What may be secret is masked in both."""
         return self._body(self._decoder.exchange(row).response)

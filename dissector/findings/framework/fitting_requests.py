@@ -9,6 +9,7 @@ from typing import Final
 import numpy as np
 
 from dissector.bulk.body_columns import BodyColumns
+from dissector.bulk.body_fields import BodyFields, OfBodies
 from dissector.core.arrays import Bool, Int64
 from dissector.core.finding import Finding, Severity
 from dissector.core.store import Store
@@ -38,6 +39,7 @@ class FittingRequests:
     def __init__(self, index: Indexer, store: Store) -> None:
         self._arguments = index, store
         self._bodies = BodyColumns(index, store, show_secrets=True)  # nothing is shown of them
+        self._fields = BodyFields(self._bodies)
         self._arena = Arena()
 
     def __getstate__(self) -> tuple[Indexer, Store]:
@@ -55,3 +57,9 @@ class FittingRequests:
             for part in self._arena.shred(messages.frames, messages.program, wanted, PREFIX):
                 found[messages.at[part.first : part.stop]] = (part.errors == 0) & (part.unclean == 0)
         return found
+
+    def numbers(self, rows: Int64, name: str) -> OfBodies:
+        """Return the number of this name that stands alone in the bodies of these requests: there in those that surely
+        fit."""
+        found = self._fields.numbers(rows, (name,), is_request=True)[name]
+        return found._replace(is_there=found.is_there & self.of(rows))

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+import dissector
 from dissector.core.finding import Finding
 from tests.cases import cases
 from tests.findings.conversations import troubles
@@ -47,6 +48,25 @@ def test_only_waits_of_one_length_are_a_timeout(
     tmp_path: Path, waits: tuple[float, ...], allowed: int, is_found: bool
 ) -> None:
     assert bool(found(tmp_path, *(cut(n, waited, allowed) for n, waited in enumerate(waits)))) == is_found
+
+
+def cut_at(number: int, request: bytes) -> Wire:
+    at = 100_000 * number
+    wire = Wire(number, at=at)
+    wire.sent(at + 1, (len(request) - 4).to_bytes(4, "big") + request[4:])
+    wire.close(at + 30_001, by_client=True)
+    return wire
+
+
+@cases(("replaced", "behind", "is_found"), [(0, b"", True), (1, b"\x01\x00\x01\x00", True), (0, b"\x00", False)])
+def test_a_wait_is_read_of_requests_that_can_be_read_to_their_end(
+    tmp_path: Path, replaced: int, behind: bytes, is_found: bool
+) -> None:
+    """One has a tag that no version has: it is decoded by itself."""
+    body = {"max_wait_ms": 60_000, "topics": []}
+    whole = bytes(dissector.encode_request("Fetch", 12, body, correlation_id=1, client_id="made"))
+    request = whole[: len(whole) - replaced] + behind
+    assert bool(found(tmp_path, *(cut_at(number, request) for number in range(2)))) == is_found
 
 
 def test_a_broker_that_closes_is_not_an_impatient_client(tmp_path: Path) -> None:
