@@ -102,25 +102,25 @@ CONNECTION_FIELDS: Final = (
         lambda facts: facts.tcp and facts.tcp.handshake_ns,
     ),
     _of_connection(
-        "tcp.ack_rtt", "shortest time from data to its acknowledgement on the connection", FieldType.DURATION,
+        "tcp.ack_rtt", "shortest time from data to its acknowledgment on the connection", FieldType.DURATION,
         "ACK RTT",
         lambda facts: facts.tcp and facts.tcp.least_ack_ns,
     ),
     _of_connection(
-        "tcp.retransmitted", "bytes retransmitted on the connection, both ways", FieldType.SIZE, "Retransmitted",
+        "tcp.retransmitted", "bytes retransmitted on the connection (both directions)", FieldType.SIZE, "Retransmitted",
         lambda facts: facts.tcp and facts.tcp.sides[0].retransmitted + facts.tcp.sides[1].retransmitted,
     ),
     _of_connection(
-        "tcp.lost", "bytes of the connection that are not in the capture, both ways", FieldType.SIZE, "Lost",
+        "tcp.lost", "bytes of the connection missing from the capture (both directions)", FieldType.SIZE, "Lost",
         lambda facts: facts.tcp and facts.tcp.sides[0].lost + facts.tcp.sides[1].lost,
     ),
     _of_connection(
-        "tcp.zero_windows", "segments of the connection with a receive window of 0, both ways",
+        "tcp.zero_windows", "segments of the connection with a receive window of 0 (both directions)",
         FieldType.INTEGER, "0 windows",
         lambda facts: facts.tcp and facts.tcp.sides[0].zero_windows + facts.tcp.sides[1].zero_windows,
     ),
     _of_connection(
-        "tcp.full_windows", "segments of the connection that filled the other end's window, both ways",
+        "tcp.full_windows", "segments of the connection that filled the other end's window (both directions)",
         FieldType.INTEGER, "Full windows",
         lambda facts: facts.tcp and facts.tcp.sides[0].full_windows + facts.tcp.sides[1].full_windows,
     ),
@@ -146,7 +146,7 @@ TLS_FIELDS: Final = (
         table_columns=("tls_cipher",),
     ),
     RowField(
-        "tls.sni", "the host name that the client asked for", FieldType.TEXT, "SNI",
+        "tls.sni", "the host name that the client requested", FieldType.TEXT, "SNI",
         _of_tls(lambda session: session.server_name), (IndexRows.tls_sni,),
         table_columns=("tls_sni",),
     ),

@@ -131,7 +131,7 @@ _FIELDS: Final = (
     ),
     *CONNECTION_FIELDS,
     RowField(
-        "time", "when the row begins: since the capture's start, or as a date", FieldType.TIME, "Time",
+        "time", "when the row begins: since the start of the capture, or as a date", FieldType.TIME, "Time",
         lambda exchange: exchange.fields.time_ns, (IndexRows.time,), aliases=("time_ns",),
         table_columns=("time_ns",),
     ),
@@ -162,23 +162,23 @@ _FIELDS: Final = (
         json_key="client_id", table_columns=("client_id",),
     ),
     RowField(
-        "latency", "what the client waits, from the first byte of the request to the last one of the response: 50ms,"
+        "latency", "how long the client waits, from the first byte of the request to the last of the response: 50ms,"
         " 1.5s", FieldType.DURATION, "Latency",
         _of_exchange(lambda row: row.latency_ns), (IndexRows.latency,), aliases=("latency_ns",),
         json_key="latency_ns", table_columns=("latency_ns",),
     ),
     RowField(
-        "request.transfer", "from the first byte of the request to the last one", FieldType.DURATION, "Sending",
+        "request.transfer", "from the first byte of the request to its last byte", FieldType.DURATION, "Sending",
         _of_exchange(lambda row: row.request_transfer_ns), (IndexRows.request_transfer,),
         aliases=("request_transfer_ns",), json_key="request_transfer_ns", table_columns=("request_transfer_ns",),
     ),
     RowField(
-        "wait", "from the last byte of the request to the first one of the response", FieldType.DURATION, "Wait",
+        "wait", "from the last byte of the request to the first byte of the response", FieldType.DURATION, "Wait",
         _of_exchange(lambda row: row.wait_ns), (IndexRows.wait,),
         aliases=("wait_ns",), json_key="wait_ns", table_columns=("wait_ns",),
     ),
     RowField(
-        "response.transfer", "from the first byte of the response to the last one", FieldType.DURATION, "Receiving",
+        "response.transfer", "from the first byte of the response to its last byte", FieldType.DURATION, "Receiving",
         _of_exchange(lambda row: row.response_transfer_ns), (IndexRows.response_transfer,),
         aliases=("response_transfer_ns",), json_key="response_transfer_ns", table_columns=("response_transfer_ns",),
     ),
@@ -226,7 +226,7 @@ _FIELDS: Final = (
         (IndexRows.response,), of_exchanges=True, show=_true, table_columns=("response_size",),
     ),
     RowField(
-        "error", "any error of the response, at any depth, by name or code; NONE: it has none", FieldType.ERROR,
+        "error", "any error of the response, at any depth, by name or code; NONE if it has no error", FieldType.ERROR,
         "Error", _errors, from_summary=IndexRows.errors, of_exchanges=True, compared=ERROR.of, subject=ERROR,
         has_several_values=True,
     ),
@@ -243,7 +243,7 @@ _FIELDS: Final = (
         _subject(GROUP), of_exchanges=True, compared=GROUP.of, subject=GROUP, has_several_values=True,
     ),
     RowField(
-        "reason", "why a member joins or leaves its group, as it says", FieldType.TEXT, "Reason",
+        "reason", "the reason that a member gives for joining or leaving its group", FieldType.TEXT, "Reason",
         _subject(REASON_OF_MEMBER), of_exchanges=True, compared=REASON_OF_MEMBER.of, subject=REASON_OF_MEMBER,
         has_several_values=True,
     ),

@@ -30,7 +30,7 @@ def test_each_shell_gets_the_names_of_apis(shell: str) -> None:
 
 
 def test_fields_are_completed_behind_the_last_comma() -> None:
-    words = "what the client waits, from the first byte of the request to the last one of the response: 50ms, 1.5s"
+    words = "how long the client waits, from the first byte of the request to the last of the response: 50ms, 1.5s"
     assert ("api,latency", words) in completing.row_fields("api,late")
     assert completing.row_fields("api,nothing") == []
 

@@ -199,7 +199,7 @@ def _shown(missing: Iterable[Key]) -> str:
 
 @RULES.memory("response-id", "ResponseHeader.json; Kafka's NetworkClient", side=RuleSide.BROKER)
 class ResponseIds(RuleMemory):
-    """a response has the correlation id of a request that waits for it."""
+    """a response has the correlation id of a pending request."""
 
     @classmethod
     def proof(cls, columns: MessageColumns, apis: frozenset[str]) -> Proof:

@@ -369,7 +369,7 @@ class CoordinatorMoved(RuleMemory):
 
 @RULES.memory("generation-order", "Kafka's group coordinator", {"JoinGroup"}, side=RuleSide.BROKER)
 class GenerationsGoUp(RuleMemory):
-    """the generation of a group does not go down."""
+    """the generation of a group never decreases."""
 
     def __init__(self) -> None:
         self._last: dict[tuple[str, str], int] = {}

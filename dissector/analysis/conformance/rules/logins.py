@@ -91,7 +91,7 @@ def _raw_logins(columns: MessageColumns, handshakes: Bool) -> Int64:
 
 @RULES.memory("request-after-refused-login", "KIP-152")
 class RefusedLogin(RuleMemory):
-    """after a refused login the client sends nothing more on the connection."""
+    """after a failed login, the client sends nothing more on the connection."""
 
     def __init__(self) -> None:
         self._refused: set[int] = set()
@@ -118,7 +118,7 @@ class RefusedLogin(RuleMemory):
 
 @RULES.memory("sasl-session-lifetime", "KIP-368")
 class SessionLifetime(RuleMemory):
-    """a session with a lifetime is authenticated again before it ends."""
+    """a session with a lifetime is reauthenticated before it ends."""
 
     def __init__(self) -> None:
         self._ends: dict[int, int] = {}

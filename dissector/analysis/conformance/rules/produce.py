@@ -104,7 +104,7 @@ def crc(event: MessageEvent) -> Iterator[Verdict]:
 
 @RULES.request("batch-offsets", "KIP-98; Kafka's LogValidator", PRODUCE, reads={RECORDS: OfRecords(_counts_otherwise)})
 def counts(event: MessageEvent) -> Iterator[Verdict]:
-    """a produced batch counts from offset 0: last_offset_delta is its number of records less 1."""
+    """a produced batch counts from offset 0: last_offset_delta is its number of records minus 1."""
     for each in batches(event):
         delta, count = each.batch.last_offset_delta, each.batch.records_count
         yield Verdict(
@@ -223,7 +223,7 @@ class Sequences(RuleMemory):
 
 @RULES.memory("producer-epoch", "KIP-98, KIP-360", PRODUCE)
 class ProducerEpochs(RuleMemory):
-    """the epoch of a producer id never goes down."""
+    """the epoch of a producer id never decreases."""
 
     def __init__(self) -> None:
         self._epochs: dict[tuple[int, int], int] = {}

@@ -41,7 +41,7 @@ def _records(event: MessageEvent) -> Iterator[_RecordsField]:
 @RULES.response("fetch-records-null", "librdkafka, sarama: clients that refuse null; Kafka's FetchResponse", FETCH,
                 side=RuleSide.BROKER, reads={FETCHED: is_negative})  # fmt: skip
 def no_null(event: MessageEvent) -> Iterator[Verdict]:
-    """a fetched partition without records has none, and not null."""
+    """a fetched partition without records has an empty records field, not null."""
     for partition, path in fetched(event.message.body):
         yield Verdict(event, partition["records"] is not None, path, "null, which clients refuse: write 0 bytes")
 

@@ -47,7 +47,7 @@ class _Failure(NamedTuple):
 
 @RULES.memory("retriable-error-given-up", "Kafka's RetriableException; KIP-98 and KIP-360 for transactions")
 class RetriableErrors(RuleMemory):
-    """after a retriable error a client that goes on for 5 s or more sends the request again."""
+    """after a retriable error, a client that continues for 5 s or more sends the request again."""
 
     def __init__(self) -> None:
         self._failed: dict[_SentWork, _Failure] = {}
