@@ -160,7 +160,7 @@ def _wrapped(text: str, width: int) -> list[str]:
 
 
 def _json_line(line: str, width: int) -> Iterator[Pieces]:
-    """Return a line of JSON, its names, numbers and brackets told apart, wrapped below its beginning."""
+    """Return a line of JSON, its names, numbers and brackets distinguished, wrapped below its beginning."""
     indent = min(len(line) - len(line.lstrip(" ")), width // 2)
     room = max(_LEAST_VALUE, width - indent)
     pieces: Pieces = [(" " * indent, "")]

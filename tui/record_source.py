@@ -84,8 +84,7 @@ class RecordSource:
         return byte if 0 <= at < record.size and 0 <= byte < self._most else None
 
     def part_color(self, offset: int) -> int | None:
-        """Return the number of a color for a byte, by which its part can be told from those beside it; None for
-        ciphertext."""
+        """Return the number of a color that sets the part of a byte apart from those beside it; None for ciphertext."""
         return self._colors[bisect_right(self._parts, offset) - 1]
 
     def _ciphertext(self, index: int, start: int, end: int) -> tuple[int, int]:

@@ -26,7 +26,7 @@ KEY_LOG: Final = "key-log"
 """The code of findings about key logs."""
 SOON: Final = timedelta(days=30)
 MOST_CERTIFICATES: Final = 5
-"""Certificates that are told of."""
+"""Certificates that are reported."""
 
 
 @dataclass

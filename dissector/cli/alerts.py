@@ -44,8 +44,8 @@ class Alerts:
 
     def tell(self, written: Sequence[str], counts: Counts) -> int:
         """Count the rows that meet one of some conditions in SQL and match, print that, and send the counts with it.
-        Return the exit code: 1 if rows match, 2 if that can't be told."""
-        code, told = 0, {"tables": self._out, **counts}
+        Return the exit code: 1 if rows match, 2 if that can't be determined."""
+        code, posted = 0, {"tables": self._out, **counts}
         if self._filter is not None:
             try:
                 matching, rows = self._counted(self._filter, written)
@@ -55,8 +55,8 @@ class Alerts:
             if matching:
                 print_error(f"{words} {'matches' if matching == 1 else 'match'}")
                 code = NEGATIVE
-            told |= {"filter": self._filter.text, "rows": rows, "matching": matching}
-        if self._webhook is not None and (failure := self._webhook.post(dumps(told))):
+            posted |= {"filter": self._filter.text, "rows": rows, "matching": matching}
+        if self._webhook is not None and (failure := self._webhook.post(dumps(posted))):
             return print_error(f"--notify {failure}")
         return code
 

@@ -20,7 +20,7 @@ Row = dict[str, Any]
 
 def print_cut_connections(folder: str, epoch: int | None = None) -> None:
     """Print a line for each set of captures with parts of the same connections, of all or of those with captures of one
-    run. The tables are as they are: a failure is told, and fails nothing."""
+    run. The tables are as they are: a failure is reported, and fails nothing."""
     from dissector.tables.cut_connections import cut_connections
     from dissector.tables.delta_log import live_captures
     from dissector.tables.file_systems import normal_uri
@@ -58,20 +58,20 @@ def forget_spare(folder: str, epoch: int) -> list[str]:
 
 
 def _words(folder: str, cut: "CutConnections", captures: Sequence[Row]) -> str:
-    told = " and ".join(filter(None, (_repeated(cut), _cut(cut))))
+    words = " and ".join(filter(None, (_repeated(cut), _cut(cut))))
     command = f"kdissect tables {{}} {shlex.quote(clean(folder))}"
     if cut.is_enough and len(cut.spare) <= MOST_IN_COMMAND:
         names = " ".join(shlex.quote(_name(row, captures)) for row in cut.spare)
-        return f"{told}: {command.format('forget')} {names} leaves them once"
+        return f"{words}: {command.format('forget')} {names} leaves them once"
     options = {row["options"] for row in cut.together}
     if len(options) > 1:
-        return f"{told}: ingest these again together, with the same options"
+        return f"{words}: ingest these again together, with the same options"
     command = command.format("replace")
     if len(cut.together) > MOST_IN_COMMAND:
-        return f"{told}: {command} reads them together if it gets all {len(cut.together):,} captures of their runs"
+        return f"{words}: {command} reads them together if it gets all {len(cut.together):,} captures of their runs"
     names = " ".join(shlex.quote(_name(row, captures)) for row in cut.together)
     key_log = " --keylog FILE" if "keylog" in options.pop() else ""
-    return f"{told}: {command} {names}{key_log} reads them together"
+    return f"{words}: {command} {names}{key_log} reads them together"
 
 
 def _repeated(cut: "CutConnections") -> str:

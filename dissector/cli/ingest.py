@@ -182,7 +182,7 @@ def _print_known(names: Mapping[str, str]) -> None:
 
 def _leave_out_spare(out: str, epoch: int) -> None:
     """Remove the captures of a run of which other captures have everything, and print them. If that fails, they are in
-    the tables, which is told."""
+    the tables, which is reported."""
     from dissector.tables.sql import is_sql_error
     from dissector.tables.storage import StorageError
 
@@ -208,15 +208,15 @@ def _follow(
     from dissector.pipeline.ring_follower import Follower
     from dissector.tables.storage import StorageError
 
-    files = told = 0
+    files = code = 0
 
     def report(batch: "MicroBatchReport") -> None:
-        nonlocal files, told
+        nonlocal files, code
         files += batch.files
         _print_report(batch)
         if alerts is not None:
             counts = {"captures": batch.files, "packets": batch.packets, "problems": len(batch.problems)}
-            told = max(told, alerts.tell(batch.written, counts | {"exchanges": batch.rows}))
+            code = max(code, alerts.tell(batch.written, counts | {"exchanges": batch.rows}))
 
     print(f"following {clean(folder)} -> {clean(out)}, Ctrl+C stops", file=sys.stderr)
     try:
@@ -224,13 +224,13 @@ def _follow(
             follower.run(folder, idle, QUIET_SECONDS if idle is None else min(QUIET_SECONDS, idle / 2))
     except KeyboardInterrupt:
         print("stopped: pending requests are saved; start again to continue", file=sys.stderr)
-        return told
+        return code
     except (StorageError, CaptureError):
         raise
     except Exception as error:  # of a state that somebody has changed, too, anything can be raised
         words = os_reason(error) if isinstance(error, OSError) else f"{type(error).__name__}: {clean(str(error))}"
         return print_error(f"stopped; start again to continue: {words}")
-    return max(told, 0 if files else NEGATIVE)
+    return max(code, 0 if files else NEGATIVE)
 
 
 def _print_report(batch: "MicroBatchReport") -> None:

@@ -37,11 +37,11 @@ def list_captures(folder: str, form: StatsFormat) -> int:
         else:
             when = _time(row["begin_ns"])
             own = [each for each in row["problems"] or () if each not in of_runs.get(row["epoch"], ())]
-            told = f"  {counted(len(own), 'problem')}" if own else ""
+            count = f"  {counted(len(own), 'problem')}" if own else ""
             with_options = f"  ({row['options']})" if row["options"] else ""
             size = size_words(row["bytes"])
             print(
-                f"{row['capture']}  {when}  {size:>7}  {row['packets']:>11,}  {clean(row['path'])}{with_options}{told}"
+                f"{row['capture']}  {when}  {size:>7}  {row['packets']:>11,}  {clean(row['path'])}{with_options}{count}"
             )
     for epoch, problems in of_runs.items() if form is not StatsFormat.JSON else ():
         captures = counted(sum(row["epoch"] == epoch for row in rows), "capture")
@@ -130,8 +130,8 @@ def upgrade(folder: str) -> int:
 
     added = {name: columns for name, columns in create_tables(normal_uri(folder)).items() if columns}
     for name, columns in added.items():
-        told = "created" if columns[: len(KEYS)] == [each.name for each in KEYS] else f"{', '.join(columns)} added"
-        print(f"{clean(folder)}: {name}: {told}", file=sys.stderr)
+        change = "created" if columns[: len(KEYS)] == [each.name for each in KEYS] else f"{', '.join(columns)} added"
+        print(f"{clean(folder)}: {name}: {change}", file=sys.stderr)
     if not added:
         print(f"{clean(folder)}: no column is missing", file=sys.stderr)
     return 0
@@ -220,7 +220,7 @@ def _seconds(duration: str) -> float:
 
 
 def verify(folder: str) -> int:
-    """Check tables; return the exit code, 1 if something is wrong. Connections that are cut between captures are told,
+    """Check tables; return the exit code, 1 if something is wrong. Connections that are cut between captures are named,
     and are not wrong."""
     seen = _seen(folder)
     from dissector.tables.file_systems import normal_uri

@@ -5,7 +5,7 @@
   * an environment has pip, or uv made it without pip;
   * a Python that its system manages (PEP 668) takes nothing from pip: there the program gets an environment.
 
-Invariant: each kind is told by the file that its maker leaves, never by the name of a folder.
+Invariant: each kind is recognized by the file that its maker leaves, never by the name of a folder.
 """
 
 import os

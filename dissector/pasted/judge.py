@@ -23,7 +23,7 @@ _MOST_INFERRED: Final = 20
 """Responses that are tried as those of every API."""
 _LARGEST_INFERRED: Final = 1 << 16
 _LEAST_UNSIZED: Final = 20
-"""Bytes of the shortest response, its size included, that is told by its layout alone."""
+"""Bytes of the shortest response, its size included, that is recognized by its layout alone."""
 
 
 class Fit(IntEnum):

@@ -1,8 +1,8 @@
 """What programs that log put around each line of a text: timestamps, levels and names before it, a class behind it, or
 a JSON object or `key="value"` around it.
 
-What stands before lines is told by its shape: the first words of neighboring lines are the same but for their digits,
-and the last of them is no byte, offset or number. The shape that most lines have is taken off.
+What stands before lines is recognized by its shape: the first words of neighboring lines are the same but for their
+digits, and the last of them is no byte, offset or number. The shape that most lines have is taken off.
 
 Invariant: time and memory are linear in the text.
 """

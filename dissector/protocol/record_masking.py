@@ -52,7 +52,7 @@ class MaskedRecords(NamedTuple):
     """A frame without the secrets of its records."""
 
     data: bytes | None
-    """The frame itself if it has none; None where they can't be told from what is around them."""
+    """The frame itself if it has none; None where they can't be distinguished from what is around them."""
     decoded: Decoded | None
     """Its values, if they were read."""
     reasons: tuple[Finding, ...] = ()

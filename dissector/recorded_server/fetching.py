@@ -111,7 +111,7 @@ class FetchAnswers:
         self._sessions = Sessions()
         self._used: set[int] = set()
         """Numbers of exchanges that were answered with."""
-        self._told: set[tuple[int, Place]] = set()
+        self._reported: set[tuple[int, Place]] = set()
         """Errors that were answered with: the number of the exchange, and where."""
         recorded = Sessions()
         for each in exchanges:
@@ -127,7 +127,7 @@ class FetchAnswers:
     def restart(self) -> None:
         """Answer from the beginning again."""
         self._used.clear()
-        self._told.clear()
+        self._reported.clear()
         self._sessions = Sessions()
 
     def answer(self, version: int, asked: Values, body: bytes) -> FetchAnswer:
@@ -197,9 +197,9 @@ class FetchAnswers:
         lowest = 0
         for part in self._parts.get(place, ()):
             if part.values.get("error_code"):
-                told = part.exchange.number, place
-                if best is None and told not in self._told:
-                    self._told.add(told)
+                reported = part.exchange.number, place
+                if best is None and reported not in self._reported:
+                    self._reported.add(reported)
                     return part
                 continue
             last = next((each.last for each in part.batches if each.last >= offset), None)

@@ -6,7 +6,7 @@ numbers would prove it; the tables do not have them. If they overlap in time, ro
 they are the same (`repeated_exchanges`).
 
 Invariants:
-  * what one run read together is never told: there the capture itself lacks a part;
+  * what one run read together is never reported: there the capture itself lacks a part;
   * only runs that are near in time are looked at, and of the tables only files that may have rows of them; of exchanges
     only if connections of different runs overlap. Time and memory do not grow with the square of the runs.
 """

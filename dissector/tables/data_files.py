@@ -62,7 +62,7 @@ class Output(NamedTuple):
     folder: str
     """For its own files, relative to the storage."""
     epoch: int
-    """With which the names of its data files begin, so that those of a killed ingest can be told."""
+    """With which the names of its data files begin, so that those of a killed ingest can be recognized."""
 
 
 def write_rows(rows: Iterable[TableRow], output: Output) -> Iterator[DataFile]:

@@ -60,19 +60,19 @@ def repeated_exchanges(engine: "Database") -> RepeatedExchanges:
     """Return what two runs have of the same connections. The engine has `near`, `pairs` and `found`, as
     `cut_connections` defines them, and files of exchanges and findings."""
     _define_rows(engine)
-    told = list(engine.rows(
+    pairs_found = list(engine.rows(
         f"SELECT number, low = high AS at_once, (SELECT count(*) FROM old WHERE {_meanwhile('old')}) AS old_rows,"
         f" (SELECT count(*) FROM new WHERE {_meanwhile('new')}) AS new_rows,"
         " (SELECT count(*) FROM matches WHERE matches.number = pairs.number) AS matches FROM pairs"
     ))  # fmt: skip
-    same = {row["number"] for row in told if row["matches"] and 2 * row["matches"] >= _fewer(row)}
+    same = {row["number"] for row in pairs_found if row["matches"] and 2 * row["matches"] >= _fewer(row)}
     engine.define("same", f"SELECT * FROM matches WHERE number IN ({_listed(same)})")
     counts = engine.rows(
         "SELECT previous_capture, capture, count(*) AS number FROM same GROUP BY ALL ORDER BY previous_capture, capture"
     )
     return RepeatedExchanges(
         [Repeated(**row) for row in counts],
-        {row["number"] for row in told if row["at_once"] or not _fewer(row)} - same,
+        {row["number"] for row in pairs_found if row["at_once"] or not _fewer(row)} - same,
         set(_spare(engine, same)) if same else set(),
     )
 

@@ -26,7 +26,7 @@ _LIVE: Final = "SEMI JOIN live USING (capture, epoch)"
 
 def problems(uri: str, seen: Snapshot) -> Iterator[str]:
     """Yield what is wrong with the tables, each in one line: files that are missing or cut, rows without the others
-    that belong to them. Rows that do not count are no problem, but are told."""
+    that belong to them. Rows that do not count are no problem, but are reported."""
     with closing(Database()) as database:
         yield from _problems(uri, seen, database)
 

@@ -274,7 +274,7 @@ class _DiffBuilder:
         """Say, of how often both sides join a group, how often they were told to because others came or went."""
         if (key.api, key.step) != ("JoinGroup", ""):
             return ""
-        told = [
+        counts = [
             sum(
                 len(each.rows)
                 for of, each in keys.items()
@@ -282,7 +282,7 @@ class _DiffBuilder:
             )
             for keys in self._keys
         ]
-        return f"{TOLD}: {{a}} {told[0]:,}, {{b}} {told[1]:,}" if told[0] != told[1] else ""
+        return f"{TOLD}: {{a}} {counts[0]:,}, {{b}} {counts[1]:,}" if counts[0] != counts[1] else ""
 
     def _timings(self) -> Iterator[TimingSummary]:
         """Yield the times of all keys, whether they differ or not."""

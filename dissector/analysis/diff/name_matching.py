@@ -91,7 +91,7 @@ class NameMatching:
 
     @property
     def compares_partitions_together(self) -> bool:
-        """Whether partitions of a topic are not told apart."""
+        """Whether partitions of a topic are not distinguished."""
         return self.partitions[0] != self.partitions[1]
 
     def notes(self) -> Iterator[str]:

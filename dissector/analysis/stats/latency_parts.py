@@ -16,7 +16,7 @@ from dissector.index.index_columns import IndexColumns
 PARTS: Final = ("request_transfer_ns", "wait_ns", "response_transfer_ns")
 """Columns of the index and of tables."""
 MOST_APIS: Final = 10_000
-"""Versions of APIs that are told apart: damage makes new ones."""
+"""Versions of APIs that are distinguished: damage makes new ones."""
 ApiAndVersion = tuple[int, int]
 
 

@@ -62,9 +62,9 @@ class RowGroups:
             if column.unclear is not None:
                 is_open |= column.unclear
         for places, numbers in found:
-            told = ~is_open[places]
-            self._places.append(places[told] + first)
-            self._numbers.append(numbers[told])
+            is_known = ~is_open[places]
+            self._places.append(places[is_known] + first)
+            self._numbers.append(numbers[is_known])
         return is_open
 
     def _of_values(self, column: RowValues) -> tuple[Int64, Int64]:

@@ -197,7 +197,7 @@ class _Episode:
 
 
 MOST_CONNECTIONS: Final = 10_000
-"""Connections of one period that are told apart."""
+"""Connections of one period that are distinguished."""
 
 
 class Slow(Aggregator[SlowResponse]):

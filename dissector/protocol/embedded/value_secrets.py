@@ -27,7 +27,7 @@ from dissector.protocol.embedded.secret_names import SESSION_KEY, is_count, is_s
 DEEPEST: Final = 6
 """JSON in texts of JSON: below that a text is a secret as a whole."""
 MOST_LEVELS: Final = 500
-"""Objects and arrays in each other that are told apart; those below are as one."""
+"""Objects and arrays in each other that are distinguished; those below are as one."""
 LARGEST_ESCAPED: Final = 1 << 20
 """Bytes of a text with escapes that is searched; a larger one is a secret as a whole."""
 _LONGEST: Final = 256

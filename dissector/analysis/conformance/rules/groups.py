@@ -280,20 +280,20 @@ class RejoinAfterRebalance(RuleMemory):
 
     def __init__(self) -> None:
         self._timeouts: dict[tuple[str, str], int] = {}
-        self._told: dict[tuple[str, str], int] = {}
+        self._notified_ns: dict[tuple[str, str], int] = {}
 
     @classmethod
     def proof(cls, columns: MessageColumns, apis: frozenset[str]) -> Proof:
         """A request comes within the timeout of the last response to a JoinGroup of the member, counted from the first
         such error since it last joined or left."""
-        told = columns.tested({"Heartbeat"}, {_ERROR: is_one_of(ErrorCode.REBALANCE_IN_PROGRESS)})
-        if not told.any():
+        notices = columns.tested({"Heartbeat"}, {_ERROR: is_one_of(ErrorCode.REBALANCE_IN_PROGRESS)})
+        if not notices.any():
             return Proof.nothing(columns)
         members = _Members.of(columns)
         clears = members.requests & columns.is_request & columns.messages_of(columns.of({"JoinGroup", "LeaveGroup"}))
-        tells = columns.is_response & columns.messages_of(told)
+        is_notice = columns.is_response & columns.messages_of(notices)
         cleared = latest(members.key, clears)
-        is_first = tells & (latest(members.key, tells) <= cleared)
+        is_first = is_notice & (latest(members.key, is_notice) <= cleared)
         first = latest(members.key, is_first)
         asks = members.requests & columns.is_request & (first > cleared)
         timeout = columns.numbers(_JOIN, ("rebalance_timeout_ms",), side=REQUEST)["rebalance_timeout_ms"]
@@ -304,12 +304,12 @@ class RejoinAfterRebalance(RuleMemory):
 
     def request(self, event: MessageEvent) -> Iterator[Verdict]:
         key = event.body.get("group_id", ""), event.body.get("member_id", "")
-        told = self._told.get(key)
-        if told is None:
+        notified_ns = self._notified_ns.get(key)
+        if notified_ns is None:
             return
         if event.api in ("JoinGroup", "LeaveGroup"):
-            del self._told[key]
-        limit, waited = self._timeouts.get(key, DEFAULT_REBALANCE_MS) * 1_000_000, event.time_ns - told
+            del self._notified_ns[key]
+        limit, waited = self._timeouts.get(key, DEFAULT_REBALANCE_MS) * 1_000_000, event.time_ns - notified_ns
         yield Verdict(event, waited <= limit, "", f"{event.api} {duration(waited)} after it, of {duration(limit)}")
 
     def response(self, event: MessageEvent) -> None:
@@ -319,7 +319,7 @@ class RejoinAfterRebalance(RuleMemory):
                 "rebalance_timeout_ms", DEFAULT_REBALANCE_MS
             )
         elif event.api == "Heartbeat" and event.error_code == ErrorCode.REBALANCE_IN_PROGRESS:
-            self._told.setdefault(key, event.time_ns)
+            self._notified_ns.setdefault(key, event.time_ns)
 
 
 @RULES.request(

@@ -53,16 +53,16 @@ class MemberEpochs(RuleMemory):
         """An epoch is that of the last response to the member, or 0."""
         sent = columns.texts(apis, ("group_id", "member_id"), side=REQUEST)
         asked = columns.numbers(apis, ("member_epoch",), side=REQUEST)["member_epoch"]
-        told = columns.numbers(apis, ("member_epoch", "error_code"), side=RESPONSE)
+        answered = columns.numbers(apis, ("member_epoch", "error_code"), side=RESPONSE)
         given = columns.texts(apis, ("member_id",), side=RESPONSE)["member_id"]
         is_given = columns.is_response & (given != NO_TEXT) & (given != columns.empty_text)
         member = np.where(is_given, given, sent["member_id"])
         key = numbered_rows(sent["group_id"], member)[0].astype(np.int64)
-        error = told["error_code"]
+        error = answered["error_code"]
         is_fenced = np.isin(error.values, list(_FENCED))
         tells = columns.is_response & error.is_there & ((error.values == ErrorCode.NONE) | is_fenced)
         before = latest(key, tells)
-        expected = np.where(is_fenced, 0, told["member_epoch"].values)[before]
+        expected = np.where(is_fenced, 0, answered["member_epoch"].values)[before]
         asks = columns.is_request & asked.is_there & (asked.values >= 0) & (before != NOTHING)
         is_odd = asks & (asked.values != expected) & (asked.values != 0)
         found = unless(asks.astype(np.int64), is_odd, key)
