@@ -1,17 +1,17 @@
 """`python -m tools.benchmarks [SECTION…]`: what `kdissect` costs, beside its peers where it has any, all in one run.
 
 Sections: ``speed`` (kdissect and tshark over the same captures, in turn), ``start`` (how soon the first word comes),
-``growth`` (tenfold work), ``memory`` (1 GB), ``screen`` (1 GB on the screen: first rows, key to paint), ``readers``
-(messages one by one, records and all real frames in columns, beside two Python libraries), ``filter`` (a million rows,
-and tshark's filters), ``diff`` (100,000 exchanges a side),
+``growth`` (tenfold work), ``memory`` (1 GB; every command over 90 MB), ``screen`` (1 GB on the screen: first rows, key
+to paint), ``readers`` (messages one by one, records and all real frames in columns, beside two Python libraries),
+``filter`` (a million rows, and tshark's filters), ``diff`` (100,000 exchanges a side),
 ``hostile`` (inputs made to cost much),
 ``commands`` (every command over such inputs: the worst of each), ``tls`` (the same frames plain and encrypted),
 ``tables`` (three mixes to tables, and commands on these, beside `show --format json`),
 ``spark`` (small work with tables; 1 GB to tables on one core and two, beside show and tshark; half an hour alone;
 ``spark=100,1000,10000`` for other sizes in megabytes).
-All take about a quarter of an hour; `make bench BENCH="speed start"` runs some. `make bench BEFORE=FOLDER` measures
-`stats` in an earlier version too: `git worktree add FOLDER COMMIT` makes one. Live capture is measured apart, as
-root: `python -m tools.benchmarks.live`.
+All take about an hour, most of it ``memory``; `make bench BENCH="speed start"` runs some. `make bench BEFORE=FOLDER`
+measures `stats` in an earlier version too: `git worktree add FOLDER COMMIT` makes one. Live capture is measured apart,
+as root: `python -m tools.benchmarks.live`.
 """
 
 import sys
