@@ -118,8 +118,6 @@ def live(
         signals = stack.enter_context(PassedSignals()) if command is not None else None
         for each in (holder, meter):
             stack.enter_context(each or nullcontext())
-        if not output.on_screen:
-            stack.enter_context(giving_back())
         captures: list[tuple[Capture, Recording]] = []
         processes = [first]
         find = processes_of if holder is None else holder.processes_of
@@ -228,7 +226,7 @@ def _print(
         if signals.is_time_up and recording.ended and not reads_all:
             raise _TimeUpError
 
-    with signals:
+    with signals, giving_back():
         print_error(f"{settings.words}, with {recording.engine}; Ctrl+C ends it")
         try:
             if output.rows is not None:
