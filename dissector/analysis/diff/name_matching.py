@@ -14,6 +14,8 @@ If the topics of both sides have other partitions, all partitions are compared t
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
+from functools import cache
+from operator import attrgetter
 from typing import Final, NamedTuple
 
 from dissector.analysis.diff.compared_values import COUNTED_KINDS, ComparedValue, EntityName, Placeholder
@@ -256,15 +258,24 @@ def _by_use(
 ) -> list[tuple[EntityName, EntityName]]:
     """Match names that work alike: of those the ones with the same words, and then those that are the most alike in all
     uses. Names that have no use in requests in common are not matched."""
-    candidates = []
-    for i, one in enumerate(a[:MAX_MATCHED]):
-        for j, other in enumerate(b[:MAX_MATCHED]):
-            mine, its = uses[0].of(one), uses[1].of(other)
-            if any(use.part == "request" for use in mine & its):
-                work = [side.work(name) for side, name in zip(uses, (one, other), strict=True)]
-                alike_work = 1.0 if work[0] == work[1] else _likeness(*work)
-                likeness = (alike_work, words.likeness(one.text, other.text), _likeness(mine, its))
-                candidates.append(_Candidate(likeness, i, j))
+
+    @cache  # many names have the same uses
+    def of_uses(mine: frozenset[Use], its: frozenset[Use]) -> tuple[float, float] | None:
+        if all(use.part != "request" for use in mine & its):
+            return None
+        work = [{use.api for use in each if use.is_work} for each in (mine, its)]
+        return 1.0 if work[0] == work[1] else _likeness(*work), _likeness(mine, its)
+
+    own, others = (
+        [(name.text, frozenset(side.of(name))) for name in names[:MAX_MATCHED]]
+        for side, names in zip(uses, (a, b), strict=True)
+    )
+    candidates = [
+        _Candidate((alike[0], words.likeness(one, other), alike[1]), i, j)
+        for i, (one, mine) in enumerate(own)
+        for j, (other, its) in enumerate(others)
+        if (alike := of_uses(mine, its)) is not None
+    ]
     words.learn((a[each.i].text, b[each.j].text) for each in _certain(candidates))
     return [(a[i], b[j]) for i, j in _chosen(candidates)]
 
@@ -283,9 +294,8 @@ def _chosen(candidates: Iterable[_Candidate]) -> list[tuple[int, int]]:
     """Return the pairs of which each name is in one: the most alike first, and of those the first to appear."""
     chosen: dict[int, int] = {}
     taken: set[int] = set()
-    for *_, i, j in sorted(
-        ([-x for x in each.likeness], abs(each.i - each.j), each.i + each.j, each.i, each.j) for each in candidates
-    ):
+    ordered = sorted(candidates, key=lambda each: (abs(each.i - each.j), each.i + each.j, each.i))
+    for _, i, j in sorted(ordered, key=attrgetter("likeness"), reverse=True):
         if i not in chosen and j not in taken:
             chosen[i] = j
             taken.add(j)

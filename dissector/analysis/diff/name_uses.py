@@ -49,6 +49,11 @@ class Use(NamedTuple):
     part: str
     """``request`` or ``response``."""
 
+    @property
+    def is_work(self) -> bool:
+        """Whether it is a request that works with the name."""
+        return self.part == "request" and self.api not in QUERIES
+
 
 class NameUses:
     """The uses of a side's names, and the partitions of its topics."""
@@ -74,13 +79,9 @@ class NameUses:
         """Return what the requests are for that have a name, or whose responses have it: groups and transactions."""
         return self._company.get(name, frozenset())
 
-    def work(self, name: EntityName) -> Set[str]:
-        """Return the APIs of the requests that work with a name."""
-        return {use.api for use in self.of(name) if use.part == "request"} - QUERIES
-
     def tier(self, name: EntityName) -> Tier:
         """Return how much the side has to do with a name."""
-        if self.work(name):
+        if any(use.is_work for use in self.of(name)):
             return Tier.USED
         return Tier.QUERIED if any(use.part == "request" for use in self.of(name)) else Tier.SEEN
 

@@ -22,6 +22,8 @@ class NameWords:
     def __init__(self) -> None:
         self._pairs = Counter[tuple[str, str]]()
         """How often a word of A stands where B has which one."""
+        self._likenesses: dict[tuple[tuple[str, ...], tuple[str, ...]], float] = {}
+        """Of words: names that are numbered have the same."""
         self._words_of_b: dict[str, str] = {}
         """Words of B, by those of A that stand for them: each is for the other the one that it is paired with most."""
 
@@ -30,13 +32,19 @@ class NameWords:
         for a, b in names:
             if len(_words(a)) == len(_words(b)):
                 self._pairs.update(zip(_words(a), _words(b), strict=True))
+        self._likenesses.clear()
         most = [_most((pair[side], pair[1 - side], times) for pair, times in self._pairs.items()) for side in (0, 1)]
         self._words_of_b = {a: b for a, b in most[0].items() if most[1].get(b) == a}
 
     def likeness(self, a: str, b: str) -> float:
         """Return how many of their words two names have in common, from 0 to 1."""
-        mine, other = Counter(self._words_of_b.get(word, word) for word in _words(a)), Counter(_words(b))
-        return 2 * (mine & other).total() / max(1, mine.total() + other.total())
+        words = _words(a), _words(b)
+        known = self._likenesses.get(words)
+        if known is None:
+            mine, other = Counter(self._words_of_b.get(word, word) for word in words[0]), Counter(words[1])
+            known = 2 * (mine & other).total() / max(1, mine.total() + other.total())
+            self._likenesses[words] = known
+        return known
 
 
 def _most(pairs: Iterable[tuple[str, str, int]]) -> dict[str, str]:
