@@ -34,7 +34,7 @@ from tests.cases import cases
 SEVERAL_PROGRAMS = ("connect-3.4", "connect-4.3", "java-2.8", "java-3.4", "streams-3.4", "streams-4.3")
 """Whose recordings have programs that begin in turn: of two parts, each may have some of them from their start, and
 nothing tells that the others were there."""
-UNTOLD = ("connect-3.4", "streams-3.4")
+UNTOLD = ("connect-3.4", "mirror-maker-3.4", "mirror-maker-4.3", "streams-3.4")
 """Whose programs do some of the same: nothing tells which of it a part has, beside a whole recording either."""
 ALL = {each.parent.name for each in recording("*", "").parent.parent.glob("*/plain-2.pcapng.zst")}
 CLIENTS = sorted(ALL - set(UNTOLD))
