@@ -59,6 +59,8 @@ class MessageColumns:
         self._keys: dict[object, Int64] = {}
         self._are_read: dict[str, Bool] = {}
         self._have_trouble: Bool = np.zeros(len(self.rows), np.bool_)
+        self._is_blank: Bool = np.zeros(len(self.rows), np.bool_)
+        """Which exchanges were decoded and have no field: all their bodies are empty, or can't be read to the end."""
         self._of_apis: dict[frozenset[int], Bool] = {}
         self._texts = ValueNumbers[str]()
         self.empty_text = self._texts.of("")
@@ -201,10 +203,19 @@ class MessageColumns:
         return self._are_read[side]
 
     def _decode_unread(self, reads: Sequence[Reads], is_careful: Sequence[Bool], passes: Sequence[Bool]) -> None:
-        """Ask what columns can't read."""
+        """Ask what columns can't read. Exchanges without a field pass no test but those of records; they are decoded
+        once, as all of a damaged capture may be such."""
         sides = [[SideFields.of(each, side) for side in SIDES] for each in reads]
-        careful = np.flatnonzero(np.any([are & ~known for are, known in zip(is_careful, passes, strict=True)], axis=0))
+        for n, of_question in enumerate(sides):
+            for side, fields in zip(SIDES, of_question, strict=True):
+                if fields.reads_records:
+                    passes[n][:] |= is_careful[n] & self._is_blank & self._there(side)
+        asked = np.any([are & ~known for are, known in zip(is_careful, passes, strict=True)], axis=0)
+        careful = np.flatnonzero(asked & ~self._is_blank)
         for at, exchange in zip(careful.tolist(), self.decoded(careful), strict=True):
+            self._is_blank[at] = not any(
+                each is not None and each.body for each in (exchange.request, exchange.response)
+            )
             for n, of_question in enumerate(sides):
                 if is_careful[n][at]:
                     passes[n][at] |= any(side.passes(exchange) for side in of_question)
@@ -285,6 +296,8 @@ class MessageColumns:
     ) -> Iterator[tuple[int, str, object]]:
         """Yield the fields of bodies that columns can't read, by exchange and name."""
         careful = chosen[~(self.is_request_readable if is_request else self.is_readable)[chosen]]
+        yield from ((at, name, None) for at in careful[self._is_blank[careful]].tolist() for name in names)
+        careful = careful[~self._is_blank[careful]]
         for at, exchange in zip(careful.tolist(), self.decoded(careful), strict=True):
             event = MessageEvent.of(exchange, is_request=is_request)
             for name in names:
