@@ -91,6 +91,17 @@ def test_show_imports_nothing_that_few_captures_need() -> None:
 
 @pytest.mark.long
 @pytest.mark.slow
+def test_first_rows_on_the_screen_need_no_filters_and_no_client_of_http() -> None:
+    """And no masked arrays, which numpy imports when they are asked for."""
+    run = "import dissector.cli.screen as screen; screen.run\nfrom dissector.capture_session import Capture\n"
+    run += f"with Capture([{str(PCAPS / 'java.pcapng')!r}]) as capture:\n    list(capture.read())\n"
+    run += "    assert capture.index.apis(0, len(capture))\nimport sys; assert 'numpy.ma' not in sys.modules\n"
+    assert "textual" in (modules := imported(run))
+    assert not modules & {"lark", "http"}
+
+
+@pytest.mark.long
+@pytest.mark.slow
 def test_a_filter_imports_regular_expressions_only_if_it_has_one() -> None:
     """And what clients push as metrics is decoded without a library of OpenTelemetry's."""
     code = "from dissector.filter import parse; parse({!r}); import dissector.protocol.embedded.telemetry"

@@ -29,7 +29,6 @@ from tui.screens.diff_screen import DiffScreen
 from tui.screens.live_screen import Begin, LiveScreen
 from tui.screens.main_screen import MainScreen
 from tui.screens.matrix_screen import MatrixScreen
-from tui.screens.proxy_screen import ProxyScreen
 
 if TYPE_CHECKING:
     from dissector.records.values.opener import ValueOpener
@@ -100,6 +99,8 @@ def run_matrix(sides: Sequence[DiffSide]) -> int:
 
 def run_live(capture: Capture, recording: Recording, wanted: RecordingSettings, begin: Begin) -> None:
     """Show a live capture, or a proxy, and those that the user starts after it, until the user quits."""
+    from tui.screens.proxy_screen import ProxyScreen  # captures have no proxy
+
     _take_terminal()
     kind = ProxyScreen if isinstance(wanted, ProxySettings) and wanted.is_controlled else LiveScreen
     KDissectApp(kind(capture, recording, wanted, begin)).run()

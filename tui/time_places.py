@@ -9,8 +9,7 @@ from fractions import Fraction
 from typing import Final
 
 from dissector.core.text import clean
-from dissector.core.times import SECOND, fraction_ns
-from dissector.filter.grammar import NANOSECONDS
+from dissector.core.times import NANOSECONDS, SECOND, fraction_ns
 from tui.command_line import CommandError
 
 _SPAN: Final = re.compile(r"(?P<sign>[+-]?)(?P<number>\d{1,12}(?:\.\d{1,9})?)(?P<unit>[a-zµ]*)")

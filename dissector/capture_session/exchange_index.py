@@ -99,7 +99,7 @@ class ExchangeIndex:
         found = table.api_key.values[rows]
         has_key = (table.request.values[rows] != NO_FRAME) & (table.kind.values[rows] == RowKind.EXCHANGE)
         others = {-1} if not has_key.all() or len(rows) < stop - start else set[int]()
-        return others.union(np.unique(found[has_key]).tolist())
+        return others.union(found[has_key].tolist())  # `np.unique` would import masked arrays
 
     def client_id(self, number: int) -> str | None:
         """The client id of that number in `IndexColumns`."""

@@ -4,6 +4,7 @@ It is found in one place and imported only when it is shown, as Textual takes lo
 to run: each function of `tui` stands here under its name, with its arguments, exit code and errors.
 """
 
+import gc
 import os
 import sys
 from collections.abc import Sequence
@@ -71,7 +72,10 @@ def __getattr__(name: str) -> object:
 
         return recents.recent_captures
     if name in __all__:
+        gc.disable()
         import tui.run
 
+        gc.freeze()  # modules stay: looking for cycles in them takes a thirtieth of the start
+        gc.enable()
         return getattr(tui.run, name)
     raise AttributeError(name)

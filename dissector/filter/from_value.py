@@ -9,9 +9,9 @@ from math import isfinite
 from typing import Final
 
 from dissector.core.text import HOSTILE
+from dissector.core.times import NANOSECONDS
 from dissector.exchange.field_paths import STRUCT
 from dissector.exchange.row_fields import ROW_FIELDS
-from dissector.filter.grammar import NANOSECONDS
 from dissector.filter.message_fields import lookup, value_kind
 from dissector.filter.value_types import ValueKind, ValueType, row_field_kind
 from dissector.protocol.schema.enums import API_KEY

@@ -16,11 +16,11 @@ from uuid import UUID
 
 from dissector.core.finding import Severity
 from dissector.core.suggestions import nearest
-from dissector.core.times import SECOND, fraction_ns
+from dissector.core.times import NANOSECONDS, SECOND, fraction_ns
 from dissector.exchange.model import STORED
 from dissector.exchange.row_field import FieldType, RowField
 from dissector.filter.errors import MismatchError
-from dissector.filter.grammar import BYTES, NANOSECONDS, FilterWord
+from dissector.filter.grammar import BYTES, FilterWord
 from dissector.index.exchange_table import KIND_NAMES
 from dissector.protocol.schema.enums import API_KEY, ERROR_CODE, members, name_of, number_of
 from dissector.protocol.schema.loader import api_named

@@ -30,9 +30,9 @@ from tests.conftest import PCAPS
 from tests.tls import sessions
 from tests.traffic import capture_of, conversation
 from tests.traffic import exchanges as talk
-from tui.features.value_actions import column_filter
 from tui.labels import path_cell
 from tui.list_columns import ListColumns, column_of
+from tui.value_filters import column_filter
 
 NAMES = [*ROW_FIELDS]
 CAPTURES = ("java", "compare-librdkafka-1", "tls", "tls-no-keys")

@@ -11,11 +11,11 @@ from tests.conftest import PCAPS, some_of
 from tests.tui.main_driver import JAVA, Screen, to
 from tui.app import KDissectApp
 from tui.exchange_model import ExchangeModel
-from tui.features.value_actions import cell_filters, column_filter, field_filter
 from tui.labels import path_values
 from tui.list_columns import INFO, all_columns, column_of
 from tui.messages import AddColumn, ApplyFilter
 from tui.screens.main_screen import MainScreen
+from tui.value_filters import cell_filters, column_filter, field_filter
 
 
 class Recorder(MainScreen):

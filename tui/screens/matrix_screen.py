@@ -15,7 +15,6 @@ from dissector.analysis.diff import BehaviorMatrix, DiffSide, build_matrix
 from dissector.analysis.diff.behavior import VERSION, VERSION_FIELD, BehaviorPlace, place_of
 from dissector.capture import CaptureError
 from dissector.core.text import clean
-from dissector.filter import parse
 from tui.labels import with_state
 from tui.location_history import Location
 from tui.messages import CaptureFailed, OpenDetail
@@ -148,6 +147,8 @@ class MatrixScreen(Screen[None]):
     @work(thread=True, exclusive=True, group="open")
     def _open(self, side: DiffSide, place: BehaviorPlace, path: str) -> None:
         """Open the exchanges that show a behavior, at the first one; in a thread, as a filter may read all."""
+        from dissector.filter import parse
+
         worker, capture = get_current_worker(), side.capture
         found = (some.rows for some in capture.select(parse(place.filter))) if place.filter else iter([range(1)])
         row = next((int(rows[0]) for rows in found if len(rows)), None)

@@ -3,7 +3,7 @@
 What a user does with it (filter, find, sort, export) is in `records_screen.py`.
 """
 
-from typing import Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
 from rich.text import Text
@@ -15,7 +15,6 @@ from textual.worker import get_current_worker
 from dissector.analysis.record_list import RecordList, RecordPlaces
 from dissector.capture_session import Capture
 from dissector.core.text import clean, counted
-from dissector.filter import Filter
 from dissector.records.produced_offsets import produced_offset
 from tui.record_labels import Pieces, record_lines
 from tui.records_model import RecordsModel, paths_in
@@ -25,6 +24,9 @@ from tui.widgets.cell_list import CellList
 from tui.widgets.filter_bar import FilterBar
 from tui.widgets.key_footer import KeyFooter
 from tui.widgets.records import RecordLines, RecordPane
+
+if TYPE_CHECKING:
+    from dissector.filter import Filter
 
 REPORT_SECONDS: Final = 0.1
 """Between two updates of the list."""
@@ -98,7 +100,7 @@ class RecordsCoreScreen(SnapshotScreen[OpenedRecord | None]):
 
     # Listing.
 
-    def _list_matching(self, wanted: Filter | None) -> None:
+    def _list_matching(self, wanted: "Filter | None") -> None:
         """List the records that match a filter, or all of them."""
         if len(self._model):
             self._row = self._model.row(self._list.cursor) if self._row is None else self._row
@@ -108,7 +110,7 @@ class RecordsCoreScreen(SnapshotScreen[OpenedRecord | None]):
         self._read(wanted, self._count)
 
     @work(thread=True, exclusive=True, group="read")
-    def _read(self, wanted: Filter | None, stop: int) -> None:
+    def _read(self, wanted: "Filter | None", stop: int) -> None:
         worker = get_current_worker()
         if wanted is not None and wanted.reads_findings and self._capture.is_read:
             for _ in self._capture.findings.examine():

@@ -14,7 +14,6 @@ from dissector.analysis.record_list import CarriedRecord, RecordList
 from dissector.core.arrays import Int64
 from dissector.core.text import clean, counted
 from dissector.export.record_formats import RecordFormat, RecordWriting
-from dissector.filter import FilterError, parse
 from dissector.records.record_text import value_text
 from tui.recents import FILTERS, remember
 from tui.records_model import SORTABLE, RecordsModel, find_record
@@ -58,6 +57,8 @@ class RecordsScreen(RecordsCoreScreen):
 
     def _start(self, text: str) -> None:
         """List the records that match a filter; an invalid one stays in the bar for correction."""
+        from dissector.filter import FilterError, parse
+
         try:
             wanted = parse(text, self._capture.opener) if text.strip() else None
         except FilterError as error:

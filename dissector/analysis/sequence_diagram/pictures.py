@@ -11,8 +11,8 @@ shows pipelining. Lines are evenly spaced, with the time at the left.
 
 import re
 from collections.abc import Iterator
+from html import escape
 from typing import Final
-from xml.sax.saxutils import escape
 
 from dissector.analysis.sequence_diagram.diagram import Lane, SequenceDiagram, SequenceEvent
 from dissector.core.text import clean, cut, duration, seconds
@@ -99,7 +99,7 @@ def _y(at: int) -> int:
 def _lanes(diagram: SequenceDiagram, height: int) -> Iterator[str]:
     for number, lane in enumerate(diagram.lanes):
         x = _x(number)
-        words = escape(lane_label(lane))
+        words = escape(lane_label(lane), quote=False)
         yield f'<text class="head" x="{x}" y="{TOP - 20}" text-anchor="middle">{words}</text>'
         yield f'<line class="lane" x1="{x}" y1="{TOP - 10}" x2="{x}" y2="{height - 10}"/>'
 
@@ -124,4 +124,5 @@ def _arrow(at: int, event: SequenceEvent, start: int) -> Iterator[str]:
     yield f'<line class="{kind}" x1="{low}" y1="{y}" x2="{high}" y2="{y}" marker-end="url(#tip)"/>'
     place = (min(low, high) + max(low, high)) // 2
     mark = ' class="error"' if event.error else ""
-    yield f'<text{mark} x="{place}" y="{y - 4}" text-anchor="middle">{escape(event_label(event))}</text>'
+    words = escape(event_label(event), quote=False)
+    yield f'<text{mark} x="{place}" y="{y - 4}" text-anchor="middle">{words}</text>'

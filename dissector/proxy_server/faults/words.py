@@ -7,7 +7,8 @@ import re
 from fractions import Fraction
 from typing import Final, NamedTuple
 
-from dissector.filter.grammar import BYTES, NANOSECONDS
+from dissector.core.times import NANOSECONDS
+from dissector.filter.grammar import BYTES
 from dissector.proxy_server.faults.errors import WordError
 
 LONGEST_NS: Final = 24 * 3600 * 10**9
