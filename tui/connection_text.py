@@ -23,7 +23,8 @@ MOST_FIELDS: Final = 2_000
 """Fields of a message that are lines; the others are counted."""
 LONGEST_LINE: Final = 160
 """Characters of an element of an array that is one line."""
-_LEFT_OUT: Final = ("(tagged fields)", "(count)")
+_LEFT_OUT: Final = ("(tagged fields)", "(value)")
+"""Leaves that say nothing but how many fields follow, or again what the field has."""
 LARGEST: Final = 1 << 20
 """Bytes of a message whose fields are lines."""
 FIRST_ELEMENTS: Final = 3
@@ -139,22 +140,26 @@ def _lines(exchange: Exchange, number: int, side: str, start_ns: int) -> Iterato
 
 
 def _below(top: Node) -> Iterator[tuple[int, Node]]:
-    """All fields of the body, each with its depth, without empty sections; the first line says what the header has."""
+    """All fields of the body, each with its depth; the first line says what the header has."""
     stack = [(1, child) for child in reversed(top.children) if child.name not in ("size", "header")]
     while stack:
         depth, node = stack.pop()
-        if node.name in _LEFT_OUT and not node.children:
+        if _is_left_out(node):
             continue
         yield depth, node
         if _on_one_line(node) is None:
             stack += [(depth + 1, child) for child in reversed(node.children)]
 
 
+def _is_left_out(node: Node) -> bool:
+    return node.is_encoding or (node.name in _LEFT_OUT and not node.children)
+
+
 def _on_one_line(node: Node) -> str | None:
     """The fields of an element of an array, if all are leaves and fit on one line."""
     if not node.name.startswith("[") or not node.children or any(child.children for child in node.children):
         return None
-    words = ", ".join(_leaf(child) for child in node.children if child.name not in _LEFT_OUT)
+    words = ", ".join(_leaf(child) for child in node.children if not _is_left_out(child))
     return words if len(words) <= LONGEST_LINE else None
 
 

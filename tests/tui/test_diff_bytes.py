@@ -30,6 +30,7 @@ async def test_a_byte_leads_to_its_field_by_key_and_by_click() -> None:
         pane.action_go(node.start + 1)
         await screen.settle()
         assert screen.path == "client_software_version"
+        assert pane.border_title == f"B · request {node.start:#06x}–{node.end - 1:#06x}"
         name = screen.sides[0].traced.message.tree.find("body.client_software_name")
         assert name is not None
         left = screen.diff.query_one("#bytes-a", BytesPane)

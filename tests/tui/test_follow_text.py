@@ -105,6 +105,16 @@ async def test_the_text_is_written_to_a_file(tmp_path: Path) -> None:
     assert (tmp_path / "text.txt").read_text() == expected
 
 
+def test_parts_of_the_encoding_are_no_lines() -> None:
+    with Capture([JAVA]) as capture:
+        list(capture.exchanges())
+        words = "\n".join(ConnectionText(capture, capture.rows.connection_of(8)).text())
+    encoding = ("(count)", "(size)", "(length)", "(tag)", "(tagged fields)", "(value)")
+    assert not [name for name in encoding if name in words]
+    assert "finalized_features_epoch: 130" in words
+    assert "batch_length: 1484" in words
+
+
 def _element(at: int) -> TextLine:
     return TextLine(f"  [{at}] x", 0, "request", f"body.keys[{at}]")
 

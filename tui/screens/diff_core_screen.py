@@ -24,7 +24,7 @@ from tui.diff_model import SIDES, DiffModel, row_of
 from tui.diff_runner import compare
 from tui.exchange_model import ExchangeModel
 from tui.feature import FeatureScreen
-from tui.labels import byte_readings, inspector_text
+from tui.labels import byte_readings, hex_place, inspector_text
 from tui.messages import CaptureFailed
 from tui.threads import Stopped, call_on_ui
 from tui.widgets.bytes_pane import BytesPane
@@ -246,11 +246,9 @@ class DiffCoreScreen(FeatureScreen):
         model = self.model
         if model is None:
             return
-        for name, pane, side in zip(NAMES, self.panes, model.sides, strict=True):
+        for pane in self.panes:
             pane.update()
-            node, part = side.node, side.side if side.exchange is not None else "none"
-            span = f" {node.start:#06x}–{node.end:#06x}" if node is not None else ""
-            pane.border_title = f"{name} · {part}{span}"
+        self._draw_places(model)
         pair = model.pair
         rows = [] if pair is None else [row_of(pair, side) for side in SIDES]
         labels = [
@@ -262,6 +260,13 @@ class DiffCoreScreen(FeatureScreen):
         same = " · no differences; = shows all fields" if labels and not model.lines else ""
         self.differences.border_title = words + same
         self.draw_inspector()
+
+    def _draw_places(self, model: DiffModel) -> None:
+        """Draw above the bytes where the selected field is."""
+        for name, pane, side in zip(NAMES, self.panes, model.sides, strict=True):
+            node, part = side.node, side.side if side.exchange is not None else "none"
+            span = f" {hex_place(node.start, node.end)}" if node is not None and node.size else ""
+            pane.border_title = f"{name} · {part}{span}"
 
     def draw_inspector(self, extra: str = "") -> None:
         """Draw the line at the bottom: the cause, or the path of the selected field."""
@@ -335,6 +340,7 @@ class DiffCoreScreen(FeatureScreen):
             model.sides[side].node = node
             for pane in self.panes:
                 pane.refresh()
+            self._draw_places(model)
         self.draw_inspector(byte_readings(event.data, event.offset))
 
     def on_descendant_focus(self, event: events.DescendantFocus) -> None:
