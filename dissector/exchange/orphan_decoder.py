@@ -70,8 +70,10 @@ class OrphanDecoder:
         if self._response_to is not None:
             return self._of_request(messages, self._response_to, index_row, row, context)
         orphan = self._finding(index_row)
-        verdict = self.inference.verdict(index_row.response, index_row.connection, self._indexer.generation)
         data, whole = self._indexer.frames.read(index_row.response)
+        verdict = self.inference.verdict(
+            index_row.response, index_row.connection, self._indexer.generation, data, whole
+        )
         layout = layout_of_verdict(verdict, OrphanFrame(data, index_row.response_size, whole, context))
         if layout.body == "FetchResponse" and has_metadata_log(read(data, layout, whole).body.get("responses")):
             context = replace(context, fetches_metadata=True)

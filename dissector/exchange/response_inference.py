@@ -50,6 +50,14 @@ SCORED_BY: Final = 4
 MOST_SCORED: Final = 16
 
 
+class _Frame(NamedTuple):
+    """A response: its captured bytes, how many come before the first gap, how many were on the wire."""
+
+    data: bytes
+    whole: int
+    size: int
+
+
 class _Response(NamedTuple):
     """What a verdict depends on of a response: its bytes without the correlation id, by their hash."""
 
@@ -106,8 +114,9 @@ class ResponseInference:
         self._dropped_by_connection: dict[int, Counter[Pair]] = {}
         self._names = lru_cache(maxsize=1)(conversation_state.known_names)
 
-    def verdict(self, frame: int, connection: int, generation: int) -> InferenceVerdict:
-        """What an orphan response of a connection is. The conversation state is updated to `generation`."""
+    def verdict(self, frame: int, connection: int, generation: int, data: bytes, whole: int) -> InferenceVerdict:
+        """What an orphan response of a connection is; `data` are the captured bytes of its frame, of which `whole` come
+        before the first gap. The conversation state is updated to `generation`."""
         if generation != self._generation:
             self._generation = generation
             for known in (self._same_evidence, self._same_usual_layouts, self._verdicts, self._scored):
@@ -117,23 +126,30 @@ class ResponseInference:
                 self._names,
             ):  # fmt: skip
                 cache.cache_clear()
+        response = _Frame(data, whole, int(self._frames.size.values[frame]))
         is_first = bool(self._frames.start.values[frame] == 0) and self._is_opened(connection)
         if is_first or frame in self._first_orphans(connection):
-            return self._infer(frame, connection, is_first, None)
+            return self._infer(response, connection, is_first, None)
         narrowed = self._usual_layouts(connection)
-        verdict = self._infer(frame, connection, is_first, narrowed)
+        verdict = self._infer(response, connection, is_first, narrowed)
         if verdict.candidates or not narrowed.is_decided or frame > self._last_doubt(connection):
             return verdict
-        return self._infer(frame, connection, is_first, None)
+        return self._infer(response, connection, is_first, None)
 
-    def _infer(self, frame: int, connection: int, is_first: bool, narrowed: "_UsualLayouts | None") -> InferenceVerdict:
+    def _read(self, frame: int) -> _Frame:
+        return _Frame(*self._frames.read(frame), int(self._frames.size.values[frame]))
+
+    def _infer(
+        self, response: _Frame, connection: int, is_first: bool, narrowed: "_UsualLayouts | None"
+    ) -> InferenceVerdict:
         """Infer a response, among all layouts or a connection's usual ones."""
-        return self._verdict(frame, self._evidence(connection, is_first), narrowed)
+        return self._verdict(response, self._evidence(connection, is_first), narrowed)
 
-    def _verdict(self, frame: int, evidence: InferenceEvidence, narrowed: "_UsualLayouts | None") -> InferenceVerdict:
+    def _verdict(
+        self, response: _Frame, evidence: InferenceEvidence, narrowed: "_UsualLayouts | None"
+    ) -> InferenceVerdict:
         """Infer a response. Many have the same bytes, also on different connections."""
-        data, whole = self._frames.read(frame)
-        size = int(self._frames.size.values[frame])
+        data, whole, size = response
         from hashlib import blake2b  # loads OpenSSL, which captures without lost requests don't need
 
         digest = blake2b(data[RESPONSE_ID.stop :], digest_size=DIGEST_SIZE).digest()
@@ -167,7 +183,9 @@ class ResponseInference:
         return found
 
     def _gather_usual_layouts(self, connection: int) -> "_UsualLayouts":
-        verdicts = [self._infer(frame, connection, False, None) for frame in self._first_orphans(connection)]
+        verdicts = [
+            self._infer(self._read(frame), connection, False, None) for frame in self._first_orphans(connection)
+        ]
         decided = sum(verdict.confidence in (Confidence.SURE, Confidence.LIKELY) for verdict in verdicts)
         shares: Counter[tuple[int, tuple[int, ...]]] = Counter()
         for verdict in verdicts:
@@ -230,14 +248,15 @@ class ResponseInference:
         """The evidence, and what orphan responses of the connection add that are certain without each other."""
         seen, versions = Counter(evidence.seen), evidence.offered
         for frame in self._orphans(connection)[:MAX_SAMPLES].tolist():
-            verdict = self._verdict(frame, evidence, None)
+            response = self._read(frame)
+            verdict = self._verdict(response, evidence, None)
             if verdict.confidence is not Confidence.SURE:
                 continue
             best = verdict.candidates[0]
             seen[best.layout.api.key, best.version] += 1
             if best.layout.api.key == ApiKey.API_VERSIONS and not versions:
-                data, whole = self._frames.read(frame)
-                versions = dict(version_ranges(read(data, layout_of_candidate(best), whole).body))
+                decoded = read(response.data, layout_of_candidate(best), response.whole)
+                versions = dict(version_ranges(decoded.body))
         return replace(evidence, seen=seen, offered=versions)
 
     def _count_everywhere(self) -> dict[Pair, float]:

@@ -87,7 +87,8 @@ def verdict_of(capture: Capture, number: int) -> InferenceVerdict:
     session = capture.pipeline.indexer
     session.conversation_state.update(session.generation)
     frame, connection = int(session.table.response.values[number]), int(session.table.connection.values[number])
-    return capture._decoder._orphans.inference.verdict(frame, connection, session.generation)
+    read = session.frames.read(frame)
+    return capture._decoder._orphans.inference.verdict(frame, connection, session.generation, *read)
 
 
 def score_without(folder: Path, share: float, names: tuple[str, ...]) -> Score:

@@ -7,7 +7,7 @@ import math
 from collections.abc import Iterator, Set
 from dataclasses import dataclass
 from enum import StrEnum
-from functools import cache
+from functools import cache, cached_property
 from typing import Final, NamedTuple
 
 from dissector.protocol.codec.plan import plan
@@ -60,7 +60,7 @@ class Candidate:
     share: float
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class InferenceVerdict:
     """Candidates for the layout of a response, the most likely first; empty if nothing fits."""
 
@@ -68,13 +68,13 @@ class InferenceVerdict:
     is_distinct: bool = False
     """Whether the bytes distinguish the first candidate's API from others; else only its prior does."""
 
-    @property
+    @cached_property
     def share(self) -> float:
         """The probability of the first candidate's API, over all its layouts."""
         first = self.candidates[0].layout.api.key if self.candidates else None
         return sum(each.share for each in self.candidates if each.layout.api.key == first)
 
-    @property
+    @cached_property
     def confidence(self) -> Confidence:
         share = self.share
         if share >= 0.98 and self.is_distinct:
