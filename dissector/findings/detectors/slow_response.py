@@ -8,7 +8,7 @@ without keeping exchanges. Which part of the latency was long, and what made it 
 import math
 from collections import deque
 from collections.abc import Iterator
-from itertools import pairwise
+from itertools import islice, pairwise
 from typing import ClassVar, Final, NamedTuple
 
 import numpy as np
@@ -117,7 +117,8 @@ class SlowResponses(Extractor):
         late_edges = np.searchsorted(late, edges).tolist()
         firsts = which[edges[:-1]]
         keys = tuples(rows.connection[firsts], rows.api_key[firsts])
-        buckets, late_exchanges = times.bucket.tolist(), times.chosen(late)
+        buckets = times.bucket.tolist()
+        early: list[tuple[_UsualLatency, Int64]] = []
         found: list[tuple[int, Scope, RowPosition, SlowResponse]] = []
         for (low, high), (first, stop), key in zip(pairwise(edges), pairwise(late_edges), keys, strict=True):
             usual = self._usual.of(key)
@@ -125,8 +126,11 @@ class SlowResponses(Extractor):
                 found += (self._observed(key, usual, slow) for slow in usual.slow(times.part(low, high)))
                 continue
             if first < stop:
-                usual.early += late_exchanges[first:stop]
+                early.append((usual, late[first:stop]))
             usual.count(buckets[low:high])
+        chosen = iter(times.chosen(np.concatenate([late[:0], *(at for _, at in early)])))
+        for usual, at in early:
+            usual.early += islice(chosen, len(at))
         for row, scope, position, slow in sorted(found):
             self.observe(scope, row, position, slow)
 
@@ -323,7 +327,9 @@ class _UsualLatency:
             self.count(first.bucket)
             least = self._middle + FAR
             late = np.flatnonzero((first.latency >= LEAST_NS) & (first.bucket >= least))
-            yield from (each for each in early + first.chosen(late) if self._is_slow(each.bucket))
+            yield from (each for each in early if self._is_slow(each.bucket))
+            if slow := [at for at in late.tolist() if self._is_slow(int(first.bucket[at]))]:
+                yield from first.chosen(np.array(slow))
         while start < len(times.at):
             some = times.part(start, start + self.seen)  # few at a time: `_may_be_slow` is sharper then
             start += len(some.at)
