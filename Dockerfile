@@ -17,10 +17,10 @@ RUN apt-get update \
  && rm -rf /var/lib/apt/lists/* \
  && useradd --create-home --uid 1000 kdissect
 COPY --from=build /opt/kdissect /opt/kdissect
-# The one capability, on the one program: a user who is not root captures. So the container must have it: Docker gives it
-# by default, and where all are dropped, --cap-add=NET_RAW does.
+# The one capability, on the one program: a user who is not root captures, if the container has it. Docker gives it by
+# default, and where all are dropped, --cap-add=NET_RAW does. Not +ep: the kernel would refuse to start the program there.
 # hadolint ignore=DL3059
-RUN setcap cap_net_raw+ep /opt/kdissect/bin/capturing-python \
+RUN setcap cap_net_raw+p /opt/kdissect/bin/capturing-python \
  && ln -sf capturing-python /opt/kdissect/bin/python \
  && apt-get purge --yes --auto-remove libcap2-bin
 USER 1000

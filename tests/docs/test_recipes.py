@@ -24,6 +24,7 @@ yaml = pytest.importorskip("yaml", reason="NOT TESTED without PyYAML")
 PAGE: Final = (ROOT / "docs" / "serve-replay.md").read_text()
 COMPOSE, POD = (yaml.safe_load(text) for text in re.findall(r"^```yaml\n(.*?)^```$", PAGE, re.DOTALL | re.MULTILINE))
 CONTAINERS: Final = {each["name"]: each for each in POD["spec"]["containers"]}
+SERVICES: Final = yaml.safe_load((ROOT / "compose.yaml").read_text())["services"]
 METADATA_V1_OF_NOTHING: Final = request(7, api_key=3, version=1, body=bytes(4))
 
 
@@ -71,7 +72,9 @@ def test_the_services_of_compose_find_each_other() -> None:
     assert all("image" in each for each in services.values())
     words = own_words(services["watch"])
     assert words[:2] == ["proxy", "broker:9092"]
-    assert "broker" in services
+    settings = services["broker"]["environment"]
+    assert settings["KAFKA_ADVERTISED_LISTENERS"] == f"PLAINTEXT://{words[1]}"  # the image's own is localhost
+    assert services["broker"].items() <= SERVICES["broker"].items()
     name, _, port = services["app"]["environment"]["BOOTSTRAP_SERVERS"].rpartition(":")
     assert (name, port) == (option(words, "--advertise"), option(words, "--listen").rpartition(":")[2])
     assert name in services
@@ -95,7 +98,25 @@ def test_what_is_installed_has_the_command() -> None:
     project = re.search(r'^name = "(.+)"$', (ROOT / "pyproject.toml").read_text(), re.MULTILINE)
     assert project is not None
     for container in (COMPOSE["services"]["watch"], CONTAINERS["watch"]):
-        assert shell(container).startswith(f"pip install -q {project[1]} && kdissect proxy ")
+        assert shell(container).startswith(f"pip install -q {project[1]} && ")
+
+
+def test_what_stops_a_container_reaches_the_program() -> None:
+    """A shell that is process 1 ignores SIGTERM: so the container would be killed ten seconds later."""
+    for container in (COMPOSE["services"]["watch"], CONTAINERS["watch"]):
+        assert re.fullmatch(r"pip install [^&;|]+ && exec kdissect proxy [^&;|]+", shell(container))
+
+
+def test_the_image_starts_without_capabilities() -> None:
+    """With the effective bit, the kernel refuses to start the program where the container lacks the capability."""
+    assert re.findall(r"setcap (\S+)", (ROOT / "Dockerfile").read_text()) == ["cap_net_raw+p"]
+
+
+def test_beside_the_broker_of_the_repository_the_image_may_capture() -> None:
+    own = SERVICES["kdissect"]
+    assert own["network_mode"] == "service:broker"
+    assert (own["cap_drop"], own["cap_add"]) == (["ALL"], ["NET_RAW"])
+    parsed(shlex.split(own["command"]))
 
 
 @pytest.mark.slow

@@ -52,6 +52,16 @@ def rights_are_held() -> bool:
     return LINUX and (os.geteuid() == 0 or any(_capabilities()))
 
 
+def use_rights() -> None:
+    """Make effective what this thread is permitted, and let it inherit no more than before. A program with the file
+    capability ``cap_net_raw+p`` starts everywhere and then has to ask for it, as here; the kernel refuses to start one
+    with ``+ep`` in a container without capabilities."""
+    if found := _capabilities():
+        low, high = found[:3], found[3:]
+        data = (ctypes.c_uint32 * 6)(low[1], *low[1:], high[1], *high[1:])
+        ctypes.CDLL(None).capset((ctypes.c_uint32 * 2)(_VERSION_3, 0), data)  # refused: as without the capability
+
+
 def user_to_become() -> User | None:
     """Return the user who goes on: who called sudo, else nobody. None for who is not root and stays who it is, and
     where the system lets root become nobody else."""

@@ -4,7 +4,7 @@ one."""
 import os
 import tempfile
 
-from dissector.capture.live.privileges import give_up_rights, rights_are_held, user_to_become
+from dissector.capture.live.privileges import give_up_rights, rights_are_held, use_rights, user_to_become
 from dissector.capture.live.program_files import ProgramFiles
 
 
@@ -13,6 +13,8 @@ class Rights:
 
     def __init__(self) -> None:
         self.are_held = rights_are_held()
+        if self.are_held:
+            use_rights()
         self.user = user_to_become()
         """Who this process will be; None if it stays who it is."""
         self.warning = ""
