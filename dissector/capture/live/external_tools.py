@@ -30,7 +30,7 @@ from dissector.capture.live import events
 from dissector.capture.live.events import send_event
 from dissector.capture.live.interfaces import LINUX
 from dissector.capture.live.output_files import TEMPORARY, Files
-from dissector.capture.live.privileges import User, capture_as
+from dissector.capture.live.privileges import User, capture_as, why_nobody_captures
 from dissector.capture.live.settings import CaptureSettings
 from dissector.core.text import clean, os_reason
 
@@ -273,6 +273,8 @@ def permission_message(settings: CaptureSettings, refused: list[str]) -> str:
     denied = any(_DENIED.search(reason) for reason in refused)
     if settings.expression and not denied:
         return "--capture-filter needs dumpcap or tcpdump, and neither is installed"
+    if reason := why_nobody_captures():
+        return f"not allowed to capture on {settings.interface}: {reason}"
     dumpcap = shutil.which("dumpcap")
     program = dumpcap or str(Path(sys.executable).resolve())
     rights = "cap_net_raw,cap_net_admin+eip"

@@ -29,7 +29,7 @@ _ID: Final = re.compile(r"[1-9]\d{0,9}", re.ASCII)
 _LARGEST_ID: Final = (1 << 32) - 2
 _VERSION_3: Final = 0x2008_0522
 """_LINUX_CAPABILITY_VERSION_3: two words for each set."""
-_CAPBSET_DROP, _KEEPCAPS, _SET_NO_NEW_PRIVS, _GET_NO_NEW_PRIVS, _AMBIENT = 24, 8, 38, 39, 47
+_CAPBSET_READ, _CAPBSET_DROP, _KEEPCAPS, _SET_NO_NEW_PRIVS, _GET_NO_NEW_PRIVS, _AMBIENT = 23, 24, 8, 38, 39, 47
 _AMBIENT_RAISE, _AMBIENT_CLEAR_ALL = 2, 4
 _LAST_CAPABILITY: Final = Path("/proc/sys/kernel/cap_last_cap")
 _MOST_CAPABILITIES: Final = 64
@@ -60,6 +60,18 @@ def use_rights() -> None:
         low, high = found[:3], found[3:]
         data = (ctypes.c_uint32 * 6)(low[1], *low[1:], high[1], *high[1:])
         ctypes.CDLL(None).capset((ctypes.c_uint32 * 2)(_VERSION_3, 0), data)  # refused: as without the capability
+
+
+def why_nobody_captures() -> str:
+    """Return why neither root nor file capabilities let a program capture, as in many containers; empty if they do."""
+    if not LINUX:
+        return ""
+    libc = ctypes.CDLL(None)
+    if libc.prctl(_CAPBSET_READ, NET_RAW, 0, 0, 0) == 0:
+        return "nothing here may have CAP_NET_RAW; a container gets it with --cap-add=NET_RAW"
+    if os.geteuid() != 0 and libc.prctl(_GET_NO_NEW_PRIVS, 0, 0, 0, 0) == 1:
+        return "no-new-privileges is set, so no program gains rights; capture as root, or without it"
+    return ""
 
 
 def user_to_become() -> User | None:
