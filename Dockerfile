@@ -1,4 +1,5 @@
-# kdissect in a container: docker build -t kdissect . && docker run --rm -it -v "$PWD:/captures" kdissect orders.pcapng
+# kdissect in a container: docker build -t kdissect .
+# A capture: docker run --rm -it --user "$(id -u)" -v "$PWD:/captures" kdissect orders.pcapng
 # Live, beside another container: docker run --rm -it --net=container:NAME --cap-add=NET_RAW kdissect live -i any
 FROM python:3.13-slim AS build
 WORKDIR /source
