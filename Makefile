@@ -63,7 +63,7 @@ test: $(VENV)/.tests ## style, types, import rules, and of each kind of test one
 test-all: $(VENV)/.tests
 	@$(PYTEST) -n auto --dist worksteal -m 'not long and not spark and not exhaustive' $(TESTS)
 
-long: $(VENV)/.tests ## the tests that take half a second of CPU or more each, which CI runs behind `make test`
+long: $(VENV)/.tests ## the tests that take a third of a second of CPU or more each, which CI runs behind `make test`
 	@$(PYTEST) -n auto --dist worksteal -m 'long and not spark and not exhaustive'
 
 test-PACKAGE: ## the tests of one package: make test-transport, make test-tui

@@ -36,6 +36,7 @@ def test_exchanges_come_as_they_happen() -> None:
     assert all(each.latency_ns is not None for each in found)
 
 
+@pytest.mark.long
 def test_what_was_captured_comes_after_a_stop() -> None:
     with broker() as port, dissector.live(port) as traffic:
         talk(port, 1)
@@ -49,6 +50,7 @@ def test_what_was_captured_comes_after_a_stop() -> None:
     assert traffic.dropped == 0
 
 
+@pytest.mark.long
 def test_an_exchange_has_the_processes_of_its_connection() -> None:
     with broker() as port, dissector.live(port) as traffic, socket.create_connection(("127.0.0.1", port)) as client:
         client.sendall(request(1))
@@ -85,6 +87,7 @@ def test_a_loop_of_asyncio_goes_on_meanwhile() -> None:
     assert ticks
 
 
+@pytest.mark.long
 def test_packets_are_kept_in_a_file_on_request(tmp_path: Path) -> None:
     path = tmp_path / "live.pcapng"
     with broker() as port, dissector.live(port, path=path) as traffic:

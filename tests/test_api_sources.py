@@ -89,6 +89,7 @@ def raw_packets(path: Path) -> Iterator[tuple[int, bytes]]:
             yield from ((packet.time_ns, packet.data) for packet in exchange.packets())
 
 
+@pytest.mark.long
 @pytest.mark.slow
 @pytest.mark.parametrize("second", [Decimal, Fraction])
 def test_exact_times_count_to_the_nanosecond(second: Callable[[int], Any]) -> None:

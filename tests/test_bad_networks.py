@@ -42,6 +42,7 @@ from tests.transport.wrapping import TUNNELS, fragments
 from tests.transport.wrapping import ethernet as framed
 
 
+@pytest.mark.long
 @pytest.mark.slow
 @cases("mangle", HARMLESS.values(), ids=HARMLESS)
 def test_a_network_that_loses_nothing_gives_every_exchange(tmp_path: Path, mangle: Mangling) -> None:
@@ -67,6 +68,7 @@ def test_segments_of_any_size_and_any_sequence_numbers(tmp_path: Path, segment: 
     assert (clean_exchanges(rows), len(rows)) == (clean.whole, len(clean.exchanges))
 
 
+@pytest.mark.long
 @cases(("mangle", "missed"), LOSSES.values(), ids=LOSSES)
 def test_a_loss_costs_only_the_frames_it_touched(tmp_path: Path, mangle: Mangling, missed: int) -> None:
     clean = traffic()
@@ -186,6 +188,7 @@ def test_a_capture_that_starts_late_invents_nothing(tmp_path: Path, late: int) -
     assert (kept - clean_exchanges(rows)).total() <= 3, kept - clean_exchanges(rows)
 
 
+@pytest.mark.long
 @pytest.mark.slow
 @given(chance=seeds, loss=st.floats(0.0, 0.3), steps=st.lists(
     st.sampled_from([resegmented, reordered, repeated]), max_size=3, unique=True))  # fmt: skip

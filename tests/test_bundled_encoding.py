@@ -29,6 +29,7 @@ def written(line: dict[str, Any]) -> tuple[EncodedFrame | None, EncodedFrame | N
     return (token(line), None) if line["direction"] == "request" else (None, token(line))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "paths", [pytest.param(SOME_HONEST, id="some"), pytest.param(HONEST, marks=pytest.mark.exhaustive, id="all")]
 )

@@ -91,6 +91,7 @@ def test_two_clients_are_compared() -> None:
     assert "differences" in ran("compare_two_clients", one, other, code=1)
 
 
+@pytest.mark.long
 def test_errors_in_tables_are_counted(tmp_path: Path) -> None:
     pytest.importorskip("duckdb", reason="NOT TESTED with DuckDB: it is not installed")
     from dissector.pipeline.ingest_here import ingest_here
@@ -133,6 +134,7 @@ def test_a_test_of_a_client_passes() -> None:
     assert done.returncode == 0, done.stdout.decode()
 
 
+@pytest.mark.long
 def test_the_code_of_the_notebook_runs(monkeypatch: pytest.MonkeyPatch) -> None:
     """The last line of each cell is shown as a notebook shows it."""
     pytest.importorskip("matplotlib", reason="NOT TESTED with matplotlib: it is not installed")

@@ -25,6 +25,7 @@ def findings(path: Path, *ports: int) -> list[Finding]:
         return [*capture.problems, *(finding for exchange in capture.exchanges() for finding in exchange.findings)]
 
 
+@pytest.mark.long
 @cases(
     ("name", "code", "setting"),
     [
@@ -75,6 +76,7 @@ FIVE_TROUBLES = {
 can't be reached: by recording, the line that says what to change."""
 
 
+@pytest.mark.long
 @cases("name", FIVE_TROUBLES)
 def test_each_of_the_five_troubles_is_one_line_that_says_what_to_change(name: str) -> None:
     path = MISTAKES / f"{name}.pcapng"

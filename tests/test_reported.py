@@ -72,6 +72,7 @@ def trees(capture: str) -> dict[str, str]:
     return found
 
 
+@pytest.mark.long
 @cases("name", [name for name in CASES if CASES[name].findings])
 def test_the_tree_says_it(trees: dict[str, str], told: Tolds, name: str) -> None:
     for each in own(told, name):
@@ -117,6 +118,7 @@ async def test_the_screen_says_it(capture: str, told: Tolds) -> None:
             assert str(count) in line.split()
 
 
+@pytest.mark.long
 def test_pasted_bytes_have_the_same_findings_on_all_faces(tmp_path: Path) -> None:
     """Those of a mistake that somebody pasted out of a log."""
     [wire] = CASES["response header v1"].build(1)
@@ -134,6 +136,7 @@ def recordings() -> Iterator[Path]:
         yield from sorted(path for path in (PCAPS / folder).iterdir() if ".pcap" in path.name)
 
 
+@pytest.mark.long
 @pytest.mark.slow
 @pytest.mark.parametrize("path", some_of([*recordings()], *FEW))
 def test_one_event_is_one_finding_on_all_faces(path: Path, tmp_path: Path) -> None:

@@ -98,9 +98,9 @@ class OrphanDecoder:
             return row_findings.ORPHAN
         return self._asked(connection, self._indexer.generation).finding(index_row.packet, index_row.correlation_id)
 
-    def _requests_of(self, connection: int, generation: int) -> "_Asked":
+    def _requests_of(self, connection: int, generation: int) -> "_OwnRequests":
         rows = self._by_connection.rows(connection, generation)
-        return _Asked(self._indexer.table, self._indexer.frames, rows)
+        return _OwnRequests(self._indexer.table, self._indexer.frames, rows)
 
     def _of_request(
         self, messages: MessageDecoder, kind: tuple[int, int], index_row: IndexRow, row: ExchangeRow,
@@ -119,7 +119,7 @@ class OrphanDecoder:
         return exchange
 
 
-class _Asked:
+class _OwnRequests:
     """The rows of a connection that has its beginning in the capture, in the order of their packets: what each place
     says of all before it is found once, as a connection may have a million responses without a request."""
 

@@ -42,6 +42,7 @@ def test_the_bytes_find_every_exchange_with_a_key(bundled: Path) -> None:
                 assert along(capture, thread) == wanted, thread
 
 
+@pytest.mark.long
 @cases(
     ("capture", "kind"),
     [("java", "topic partition"), ("java", "group generation"), ("java", "member"), ("java", "fetch session"),

@@ -88,6 +88,7 @@ def test_few_records_are_held_at_once_and_all_come(monkeypatch: pytest.MonkeyPat
         assert most or max(held) < sum(held)  # a step of the native reader at a time
 
 
+@pytest.mark.long
 @pytest.mark.slow
 @cases("text", [
     "record.offset > 2 && !(topic == java-orders)", "record.key == customer-1 || api == Fetch", "partition == 1",

@@ -59,6 +59,7 @@ def test_the_kernel_writes_most_rows_of_clients(name: str, least: float) -> None
     assert check(capture) > least * len(capture)
 
 
+@pytest.mark.long
 def test_little_memory_changes_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(json_messages, "FEW_BYTES", 1 << 8)
     monkeypatch.setattr(json_messages, "MOST_BYTES", 1 << 14)
@@ -120,6 +121,7 @@ def test_a_capture_without_frames_has_no_lines() -> None:
     assert check(opened(PCAPS / "mistakes" / "curl.pcapng")) == 0
 
 
+@pytest.mark.long
 def test_a_line_does_not_depend_on_which_rows_are_asked_for() -> None:
     capture = opened(PCAPS / "librdkafka.pcapng")
     single = [printed(capture, range(row, row + 1)) for row in range(len(capture))]

@@ -77,6 +77,7 @@ def test_zeros_without_end_are_given_up(tmp_path: Path, way: str) -> None:
         opened(written(tmp_path, empty), LIMITED)
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_endless_packets_stop_at_the_disk_limit_which_is_reported(tmp_path: Path) -> None:
     bomb = gzip.compress(pcap(clean_packets() * 40))
@@ -102,6 +103,7 @@ def test_data_that_grow_as_no_capture_does_are_not_read_on(tmp_path: Path, way: 
     assert len(opened(path, Limits(expansion=1))[0]) == len(packets)  # it is small
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_a_disk_is_not_filled(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = written(tmp_path, gzip.compress(pcap(clean_packets() * 40)))

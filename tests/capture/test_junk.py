@@ -83,6 +83,7 @@ def test_an_endless_stream_is_refused_by_its_first_bytes(
     assert sum(sizes) < 16 * MEGABYTE  # a step or two
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_hex_without_an_end_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(text_capture, "_SEARCHED", SEARCHED)

@@ -113,6 +113,7 @@ def test_a_block_whose_lengths_differ_is_read_and_reported(tmp_path: Path) -> No
         assert words(capture) == ["2 blocks have two different lengths; the first is packet 3"]
 
 
+@pytest.mark.long
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "shape", ["an interface a packet", "a section a packet", "a comment a packet", "names of hosts"]

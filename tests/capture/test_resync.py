@@ -39,6 +39,7 @@ def inserted(data: bytes, at: int, size: int, chance: random.Random) -> bytes:
     return data[:at] + chance.randbytes(size) + data[at:]
 
 
+@pytest.mark.long
 @pytest.mark.slow
 @cases("harm", [overwritten, blanked, lost, inserted])
 @cases("name", WRITERS)

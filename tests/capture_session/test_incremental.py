@@ -94,6 +94,7 @@ def carried(blocks: list[Block], cuts: Sequence[int], *, taking: bool) -> tuple[
     return sorted(found), bytes_carried
 
 
+@pytest.mark.long
 @pytest.mark.slow
 @some_bundled
 def test_rows_are_those_of_the_whole(bundled: Path) -> None:
@@ -164,6 +165,7 @@ def test_a_checkpoint_does_not_grow_with_what_was_read() -> None:
     assert max(sizes) < 200_000 < sum(len(data) for data in made) / 5
 
 
+@pytest.mark.long
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "path",

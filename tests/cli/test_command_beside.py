@@ -148,7 +148,11 @@ def test_without_a_command_the_end_is_judged_too_and_nothing_seen_is_no_success(
         (("live", "--baseline", "missing.toml"), "can't read missing.toml: no such file or directory"),
         (("live", "--baseline", "x.toml", "--fail-on", "acks"), "--fail-on acks: a filter of exchanges is expected"),
         (("proxy", "--", "true"), "missing argument 'BROKER…'"),
-        (("live", "true"), "unexpected argument: true; a command stands behind --: kdissect live -- true"),
+        (
+            ("live", "true"),
+            "unexpected argument: true; an interface needs -i, a port -p; a command stands behind --: "
+            "kdissect live -- true",
+        ),
     ],
 )
 def test_bad_use_is_one_line_and_runs_nothing(words: tuple[str, ...], message: str) -> None:
@@ -182,6 +186,7 @@ def stream(of: IO[str] | None) -> IO[str]:
     return of
 
 
+@pytest.mark.long
 @slow
 def test_signals_of_kill_are_passed_on_once_and_the_second_request_ends_us() -> None:
     with running("--text", ignoring=True) as process:
@@ -253,6 +258,7 @@ def run(capfd: pytest.CaptureFixture[str]) -> Run:
     return Run(capfd)
 
 
+@pytest.mark.long
 def test_commands_that_can_t_be_started_have_the_codes_of_env(
     run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

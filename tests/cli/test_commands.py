@@ -169,6 +169,7 @@ def test_a_reader_that_goes_away_ends_it_quietly(form: str) -> None:
         assert process.wait(20) == 0
 
 
+@pytest.mark.long
 @pytest.mark.slow
 @pytest.mark.parametrize(("words", "closed", "code"), [(["show", JAVA], ">&-", 0), (["show", "none.pcap"], "2>&-", 2)])
 def test_a_closed_standard_stream_takes_nothing_and_spoils_nothing(words: list[str], closed: str, code: int) -> None:

@@ -21,6 +21,7 @@ def offered(shell: str, *words: str) -> str:
     return subprocess.run([KDISSECT], env=os.environ | asked, capture_output=True, text=True, check=False).stdout
 
 
+@pytest.mark.long
 @pytest.mark.slow
 @pytest.mark.parametrize("shell", some_of(["bash", "zsh", "fish"], "bash"))
 def test_each_shell_gets_the_names_of_apis(shell: str) -> None:

@@ -57,6 +57,7 @@ def test_what_is_wrong_is_one_line_and_exit_code_2(words: list[str], answer: str
     assert line.startswith(f"kdissect: {answer}")
 
 
+@pytest.mark.long
 @pytest.mark.slow
 @pytest.mark.parametrize(("color", "is_colored"), [({}, True), ({"NO_COLOR": "1"}, False)])
 def test_a_terminal_gets_colors_unless_no_color_is_set(color: dict[str, str], is_colored: bool) -> None:

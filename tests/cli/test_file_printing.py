@@ -62,6 +62,7 @@ def examined_first(paths: list[Path], form: tuple[Format, str | None], text: str
     return (printing.head if lines or form[0] is Format.CSV else b"") + b"".join(lines)
 
 
+@pytest.mark.long
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("form", "text", "limit"),
@@ -106,6 +107,7 @@ def test_every_finding_is_known_at_its_row(path: Path, monkeypatch: pytest.Monke
     assert out.buffer.getvalue() == examined_first([path], (Format.CSV, None), None, None)
 
 
+@pytest.mark.long
 def test_the_first_rows_are_printed_before_the_last_are_examined(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("dissector.cli.file_printing.FIRST_STEP", 10)
     monkeypatch.setattr("dissector.cli.file_printing.ROWS_PER_STEP", 10)

@@ -155,6 +155,7 @@ def test_an_address_has_the_scheme_of_a_listener() -> None:
         probed_address("SASL_SSL://broker:9093")
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_a_file_that_is_called_like_a_command_is_opened(tmp_path: Path) -> None:
     path = tmp_path / "shows"

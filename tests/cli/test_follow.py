@@ -90,6 +90,7 @@ def test_acks_0_is_complete_at_once() -> None:
     assert steps_of(talk[:3], talk[3:]) == [[0], [1]]
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_a_pipe_s_rows_are_printed_while_it_is_open() -> None:
     packets = [ethernet(packet) for packet in conversation(exchanges(6))]
@@ -112,6 +113,7 @@ def test_a_pipe_s_rows_are_printed_while_it_is_open() -> None:
     assert process.wait() == 0
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_a_limit_ends_it() -> None:
     out = io.BytesIO()

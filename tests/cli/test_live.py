@@ -129,6 +129,7 @@ def test_silence_is_reported_with_the_interface_and_port() -> None:
         assert "a server listens there, and no client talks to it" in process.stderr.readline()
 
 
+@pytest.mark.long
 @needs_rights
 def test_a_reader_that_goes_away_ends_it() -> None:
     with broker() as port, live("-p", str(port)) as process:
@@ -241,6 +242,7 @@ def test_kafka_on_any_port_of_loopback_with_the_processes_that_speak(tmp_path: P
     assert done.stdout.split() == [str(port).encode()] * 3
 
 
+@pytest.mark.long
 @needs_rights
 def test_a_connection_that_stays_has_its_process(tmp_path: Path) -> None:
     path = tmp_path / "kept.pcapng"

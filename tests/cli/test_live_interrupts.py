@@ -45,6 +45,7 @@ def test_it_ends_at_a_signal_so_many_seconds_after_it_has_begun(number: int, sec
     assert "Traceback" not in err
 
 
+@pytest.mark.long
 def test_a_command_in_the_background_of_a_script_ends() -> None:
     """With time enough for Python to start."""
     script = '"$@" & sleep 1.2; kill -INT $!; wait $!; echo $?'

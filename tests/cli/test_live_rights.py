@@ -226,6 +226,7 @@ def test_capture_programs_may_capture_and_nothing_else(tool: str, tmp_path: Path
     assert path.stat().st_uid == CALLER
 
 
+@pytest.mark.long
 def test_who_keeps_the_rights_ends_with_it_and_on_any_other_request() -> None:
     code = """
 import os, socket, sys
@@ -351,6 +352,7 @@ def test_a_program_that_only_root_can_reach_goes_on_as_somebody_else(tmp_path: P
             assert ended(it).count('"api":"Metadata"') == 3
 
 
+@pytest.mark.long
 def test_a_working_folder_that_is_root_s_alone_is_no_obstacle(tmp_path: Path) -> None:
     """`python -m` puts it first on the import path, and nothing is loaded from it."""
     tmp_path.chmod(0o700)
@@ -371,6 +373,7 @@ def test_a_working_folder_that_is_root_s_alone_is_no_obstacle(tmp_path: Path) ->
     assert it.returncode == 0, err
 
 
+@pytest.mark.long
 def test_what_a_capability_gives_is_given_up_as_well() -> None:
     code = """
 import os
@@ -391,6 +394,7 @@ assert not rights_are_held() and rights.user is None and not rights.warning
     assert found["NoNewPrivs"].strip() == "1"
 
 
+@pytest.mark.long
 def test_a_root_that_can_t_become_another_user_goes_on_without_capabilities() -> None:
     """As in a container that has few of them."""
     code = """

@@ -105,6 +105,7 @@ def test_bad_use_is_one_line() -> None:
         assert b"Traceback" not in done.stderr
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_a_closed_pipe_ends_it_quietly() -> None:
     needs("bash")

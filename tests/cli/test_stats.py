@@ -116,6 +116,7 @@ def test_no_control_byte_from_the_wire_reaches_the_terminal(tmp_path: Path) -> N
         assert not {c for c in out if (ord(c) < 32 and c != "\n") or 0x7F <= ord(c) < 0xA0 or c in "\u202e\u2028"}
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_tshark_counts_the_same_requests() -> None:
     needs("tshark")

@@ -86,6 +86,7 @@ def test_a_capture_is_printed_as_by_one_process(form: str) -> None:
     assert three.stderr == one.stderr == b""
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_a_reader_that_goes_away_ends_all_of_them_quietly(tmp_path: Path) -> None:
     path = capture_of(tmp_path, conversation(exchanges(12_000)))

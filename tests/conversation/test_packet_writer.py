@@ -3,6 +3,8 @@
 import random
 from pathlib import Path
 
+import pytest
+
 from dissector.capture_session import Capture
 from dissector.conversation import End, Packet, Turn, pcapng
 from dissector.conversation.packets import PacketWriter
@@ -38,6 +40,7 @@ def again(path: Path, rows: list[Exchange]) -> list[Exchange]:
         return list(capture.exchanges())
 
 
+@pytest.mark.long
 @cases("name", ["java", "librdkafka-pipelined", "java-sasl-plain"])
 @cases("share", [1.0, 0.3])
 def test_rows_that_were_chosen_come_back(name: str, share: float, tmp_path: Path) -> None:

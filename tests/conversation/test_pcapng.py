@@ -4,6 +4,7 @@ import subprocess
 from pathlib import Path
 
 import dpkt
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -54,6 +55,7 @@ def test_another_reader_finds_the_packets_too(tmp_path: Path) -> None:
         assert [data for _, data in dpkt.pcapng.Reader(file)] == [bytes([n] * n) for n in range(9)]
 
 
+@pytest.mark.long
 def test_comments_of_any_length_are_shown_by_wireshark(tmp_path: Path) -> None:
     needs("tshark")
     long = "ü" * LONGEST_COMMENT

@@ -33,6 +33,7 @@ def resident(begin: str) -> int:
     return int(subprocess.run([sys.executable, "-c", program], capture_output=True, check=True, text=True).stdout)
 
 
+@pytest.mark.long
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux shows what a process has in memory")
 def test_freed_blocks_are_given_back() -> None:
     assert resident("return_freed_memory()") < resident("pass") - 20
@@ -84,6 +85,7 @@ with {context}:
 """
 
 
+@pytest.mark.long
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux shows what a process has in memory")
 @cases(("context", "is_given_back"), [("infrequent_collection()", True), ("nullcontext()", False)])
 def test_pages_between_blocks_that_stay_are_given_back_in_commands(context: str, is_given_back: bool) -> None:

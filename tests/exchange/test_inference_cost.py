@@ -65,6 +65,7 @@ def test_later_orphans_are_inferred_as_among_all_layouts(tmp_path: Path, monkeyp
     assert len(found[0]) > 100
 
 
+@pytest.mark.long
 @pytest.mark.slow
 @pytest.mark.parametrize("size", some_of([30, 2_000], 30))
 def test_the_same_responses_of_many_connections_are_inferred_once(

@@ -41,6 +41,7 @@ def test_what_is_inferred_is_labelled_everywhere(tmp_path: Path) -> None:
     assert {"by inference, sure", "by inference, a guess"} <= by_confidence.keys()
 
 
+@pytest.mark.long
 def test_exchanges_that_have_their_request_do_not_change(tmp_path: Path) -> None:
     for exchanges in conversations(FEW):
         kept = {each.row.number for each in exchanges[::2]}

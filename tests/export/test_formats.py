@@ -13,6 +13,7 @@ from tests.conftest import PCAPS
 from tui.screens.export_dialog import FORMATS
 
 
+@pytest.mark.long
 @cases("export_format", ExportFormat)
 def test_every_format_produces_bytes(export_format: ExportFormat) -> None:
     with Capture([str(PCAPS / "java.pcapng")]) as capture:

@@ -75,6 +75,7 @@ def _content(line: dict[str, Any]) -> dict[str, Any]:
     return kept
 
 
+@pytest.mark.long
 @given(chance=seeds, size=st.integers(1, 200))
 def test_a_reordered_capture_is_exported_completely(tmp_path: Path, chance: random.Random, size: int) -> None:
     packets = conversation(exchanges(9, pipelined=3, size=40), segment=size)
@@ -125,6 +126,7 @@ def test_files_of_one_capture_are_exported_as_one(tmp_path: Path) -> None:
         assert [exchange.row for exchange in capture.exchanges()] == was
 
 
+@pytest.mark.long
 def test_wireshark_shows_the_comments(tmp_path: Path) -> None:
     needs("tshark")
     path = exported(capture_of(tmp_path, conversation(exchanges(3))), tmp_path / "out.pcapng")

@@ -60,6 +60,7 @@ def test_a_wrong_byte_fails(tmp_path: Path) -> None:
     assert "1 failed, 1 passed" in done.stdout, "what the broker answers is what was recorded"
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_text_of_the_wire_is_not_code(tmp_path: Path) -> None:
     turns = [Turn(True, request(7, client_id=HOSTILE)), Turn(False, response(7))]

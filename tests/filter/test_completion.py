@@ -2,6 +2,7 @@
 
 import re
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -83,6 +84,7 @@ def test_every_api_is_offered_by_its_name() -> None:
         assert each.name in offered(f"api == {each.name}")
 
 
+@pytest.mark.long
 @settings(max_examples=50)
 @given(st.sampled_from(["", "api == Fetch && ", "(", "not "]), st.data())
 def test_what_is_offered_makes_a_filter(before: str, data: st.DataObject) -> None:

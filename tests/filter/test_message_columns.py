@@ -73,6 +73,7 @@ def filters(draw: st.DrawFn, name: str) -> str:
     return draw(st.sampled_from((" && ", " || "))).join(parts)
 
 
+@pytest.mark.long
 @given(st.data(), st.sampled_from(NAMES), st.integers(0, 9))
 def test_what_columns_say_is_what_exchanges_say(data: st.DataObject, name: str, few: int) -> None:
     text = data.draw(filters(name))
@@ -103,6 +104,7 @@ def test_plain_fields_are_read_from_columns(text: str) -> None:
     assert np.count_nonzero(results == OPEN) < len(results) / 10
 
 
+@pytest.mark.long
 def test_fetches_of_the_metadata_log_are_read_from_columns_where_nothing_is_masked() -> None:
     capture = opened("kraft-quorum")
     for text in ("request.max_wait_ms >= 0", "response.throttle_time_ms >= 0 && api == Fetch", "error"):

@@ -21,6 +21,7 @@ FILTERS = ("api == Fetch", "error", "latency > 2ms && topic", "!(api == Fetch)",
 SEGMENT = str(min((PCAPS / "segments").rglob("*.log")))
 
 
+@pytest.mark.long
 @pytest.mark.slow
 @costly(3)
 @given(st.sampled_from(FILTERS), st.lists(st.integers(0, 250), max_size=4), st.booleans(), st.integers(1, 40))

@@ -147,6 +147,7 @@ def test_a_quoted_value_is_any_text(value: str) -> None:
     assert tree.values[0].text == value
 
 
+@pytest.mark.long
 @cases(
     ("text", "near"),
     [

@@ -69,6 +69,7 @@ def test_the_filter_of_a_cell_selects_its_row(name: str) -> None:
                 assert parse(text).matches(exchange, 12345), text
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_the_filter_of_every_row_field_selects_its_row() -> None:
     for field in row_fields():

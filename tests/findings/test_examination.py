@@ -220,6 +220,7 @@ def test_what_is_remembered_is_bounded_and_of_the_newest(keys: list[int]) -> Non
     assert all(recent.of(key) for key in newest)
 
 
+@pytest.mark.long
 @cases("recorded", QUICK, ids=lambda path: path.stem)
 def test_findings_say_where_in_the_exchange_they_are(recorded: Path) -> None:
     with Capture([str(recorded)]) as capture:

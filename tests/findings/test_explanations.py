@@ -3,6 +3,8 @@
 import re
 from pathlib import Path
 
+import pytest
+
 import dissector
 from dissector.exchange.finding_words import ERROR_RESPONSE
 from dissector.findings.registry import CODES, explain
@@ -22,6 +24,7 @@ def emitted() -> set[str]:
     return in_source | {ERROR_RESPONSE} | {"gap", "unparsed", "tls"}
 
 
+@pytest.mark.long
 def test_every_code_is_explained_and_every_explanation_is_of_a_code() -> None:
     assert {"gap", "unparsed", "tls"} <= set(KIND_NAMES)
     assert len(emitted()) > 30

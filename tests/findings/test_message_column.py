@@ -159,6 +159,7 @@ def test_summaries_do_not_depend_on_the_order_of_steps(name: str, data: st.DataO
             assert [row for found in capture.select(wanted) for row in found.rows.tolist()] == fits
 
 
+@pytest.mark.long
 @pytest.mark.slow
 @pytest.mark.parametrize("path", QUICK, ids=lambda path: path.stem)
 def test_while_a_capture_grows_nothing_is_kept_that_changes_later(path: Path, tmp_path: Path) -> None:

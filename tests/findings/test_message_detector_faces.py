@@ -97,6 +97,7 @@ def test_rows_with_and_without_findings_go_by_columns(
         assert sum(decoded) <= 0.05 * count
 
 
+@pytest.mark.long
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["made", "producer", "consumers"])
 def test_rows_of_tables_with_findings_are_made_by_columns(

@@ -214,6 +214,7 @@ def test_pieces_of_a_capture_have_the_findings_of_the_whole(made: Path, monkeypa
     assert sorted(found, key=repr) == sorted(whole, key=repr)
 
 
+@pytest.mark.long
 def test_all_findings_that_rows_have_alike_are_kept(monkeypatch: pytest.MonkeyPatch, made: Path) -> None:
     """Findings that may change are bounded; those of one message are a number a row, as long as there are few."""
     use(monkeypatch, AllAcks)

@@ -39,6 +39,7 @@ _FAR = min(bucket for bucket in range(100) if 2 ** (2 * bucket + 1) >= TIMES ** 
 """The nearest to ten times."""
 
 
+@pytest.mark.long
 @pytest.mark.slow
 @costly(15)
 @given(latencies=st.lists(took, max_size=150), step=st.integers(1, 200))

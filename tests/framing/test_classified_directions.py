@@ -3,6 +3,7 @@
 from collections.abc import Iterable
 
 import numpy as np
+import pytest
 
 from dissector.core.arrays import Bool, Int64, UInt8
 from dissector.core.batches import NOWHERE, FrameBatch, FrameKind, RunBatch, RunKind
@@ -220,6 +221,7 @@ def test_frames_are_told_from_the_rows_between_them() -> None:
     assert rows.count == 4
 
 
+@pytest.mark.long
 @cases("one_is_enough", [True, False])
 def test_a_frame_is_found_however_many_bytes_of_the_next_are_there_yet(one_is_enough: bool) -> None:
     heads = Metadata()

@@ -2,6 +2,8 @@
 
 from typing import Any
 
+import pytest
+
 from dissector.capture_session import Capture
 from dissector.core.object_graph import from_nodes, to_nodes
 from dissector.findings.framework.aggregation import IncrementalAggregation
@@ -11,6 +13,7 @@ from tests.conftest import PCAPS
 LATER = 1 << 62
 
 
+@pytest.mark.long
 @cases("name", ["poll-timeout-kip848", "poll-timeout", "crash-kip848", "rolling-restart"])
 def test_histories_go_on_from_a_checkpoint(name: str) -> None:
     with Capture([str(PCAPS / "groups" / f"{name}.pcapng.gz")]) as capture:

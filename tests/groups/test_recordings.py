@@ -30,8 +30,8 @@ WORDS = {
     "poll-timeout-5min": ["4 times in 15 min 40 s because worker-a left 3 times and came back: consumer poll timeout",
                           "max.poll.interval.ms is 5 min"],
     "poll-timeout-76s": ["8 times in 5 min 5 s because worker-a left 4 times and came back: consumer poll timeout"],
-    "poll-timeout-kip848": ["worker-a left 3 times and came back", "did not call poll within max.poll.interval.ms, it "
-                            "seems (max.poll.interval.ms is 4 s)"],
+    "poll-timeout-kip848": ["worker-a left 3 times and came back", "did not call poll within max.poll.interval.ms, "
+                            "apparently (max.poll.interval.ms is 4 s)"],
     "protocols": ["did not rebalance", "worker-b was refused (INCONSISTENT_GROUP_PROTOCOL)"],
     "removed": ["worker-b was removed by an admin client and came back: moved to another cluster"],
     "rolling-restart": ["3 members (worker-0, worker-1, worker-2) left and came back: a rolling restart"],

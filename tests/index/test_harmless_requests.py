@@ -3,6 +3,7 @@
 import random
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -65,6 +66,7 @@ def of_reader(key: int, version: int, requests: list[bytes]) -> list[bool]:
     return [is_harmless(key, version, each, len(each), is_whole=True) for each in requests]
 
 
+@pytest.mark.long
 @cases("known", apis(), ids=lambda known: known.name)
 def test_both_readers_agree_on_requests_of_each_version(known: Api) -> None:
     for version in known.versions:
@@ -100,6 +102,7 @@ def judged(key: int, version: int, data: bytes) -> bool:
     return is_harmless(key, version, data, len(data), is_whole=True)
 
 
+@pytest.mark.long
 @cases("known", apis(), ids=lambda known: known.name)
 def test_requests_of_each_version_are_harmless_as_they_are_and_not_otherwise(known: Api) -> None:
     for version in known.versions:

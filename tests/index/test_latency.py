@@ -53,6 +53,7 @@ def by_tshark(path: Path) -> Times:
     return found
 
 
+@pytest.mark.long
 @pytest.mark.slow
 @pytest.mark.skipif(shutil.which("tshark") is None, reason="NOT TESTED with tshark: it is not installed")
 @pytest.mark.parametrize(

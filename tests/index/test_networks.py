@@ -60,6 +60,7 @@ def test_a_network_that_loses_nothing_changes_nothing(
     assert rows_of(capture_of(tmp_path, packets)) == clean
 
 
+@pytest.mark.long
 @pytest.mark.slow
 @given(chance=seeds, batch=st.integers(1, 9), lossy=st.booleans())
 def test_the_size_of_batches_makes_no_difference(

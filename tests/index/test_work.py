@@ -68,6 +68,7 @@ def test_holes_are_searched_without_a_round_through_the_index_each(tmp_path: Pat
         assert kinds.count("exchange") >= 495
 
 
+@pytest.mark.long
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("network", "few"), [(whole, 80), (holed, 80), (late, 120), (bytewise, 20), (bytewise_holed, 20)]

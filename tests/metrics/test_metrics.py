@@ -75,6 +75,7 @@ def counted(path: Path, most: int = 200) -> Iterator[tuple[Samples, Capture, lis
             end()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", ["java.pcapng", "aiokafka.pcapng", "java-0.10.2.pcapng"])
 def test_counts_are_those_of_the_exchanges(name: str) -> None:
     path = PCAPS / name
@@ -179,6 +180,7 @@ def test_labels_that_are_hostile_are_text(tmp_path: Path) -> None:
     assert not any(ord(letter) < 32 for name in clients for letter in name)
 
 
+@pytest.mark.long
 def test_each_dimension_has_each_measure() -> None:
     with counted(PCAPS / "java.pcapng") as (samples, _, _):
         names = {name for name, _ in samples}

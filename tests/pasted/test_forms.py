@@ -98,6 +98,7 @@ BLANKS = encode_request("FindCoordinator", 0, {"key": "  a key"}, correlation_id
 FRAMES = {"long": LONG, "batch": BATCH, "blanks": BLANKS}
 
 
+@pytest.mark.long
 @cases("form", sorted(MORE_FORMS))
 def test_further_forms_come_back(form: str) -> None:
     for name, frame in FRAMES.items():
@@ -233,6 +234,7 @@ LANGUAGES = {
 """Options of interpreters and programs, one behind the other."""
 
 
+@pytest.mark.long
 @pytest.mark.slow
 @pytest.mark.parametrize("language", LANGUAGES)
 def test_what_languages_print_comes_back(language: str) -> None:
@@ -283,6 +285,7 @@ NEAR_MISSES = {
 }  # fmt: skip
 
 
+@pytest.mark.long
 @cases("name", sorted(NEAR_MISSES))
 def test_text_without_messages_is_left_alone(name: str) -> None:
     read = read_bytes(NEAR_MISSES[name].encode())

@@ -60,6 +60,7 @@ def messages(found: list[Finding]) -> list[str]:
     return sorted(each.message for each in found if each.code != OTHER_CONNECTIONS)
 
 
+@pytest.mark.long
 @pytest.mark.slow
 @recordings
 @pytest.mark.parametrize("parts", some_of([1, 3], 3))
@@ -70,6 +71,7 @@ def test_tables_of_an_encrypted_capture_are_what_show_prints(path: Path, parts: 
     assert {row["kind"] for row in made["exchanges"]} >= {"exchange"}
 
 
+@pytest.mark.long
 @pytest.mark.slow
 @recordings
 @pytest.mark.parametrize("of", some_of([0, 1, 2], 1))
@@ -82,6 +84,7 @@ def test_a_key_log_beside_a_capture_decrypts_what_it_has(path: Path, of: int, tm
     assert messages(problems(made)) == problems_of(bare, log)
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_no_secret_is_in_a_table_or_in_a_text_of_what_carries_them(tmp_path: Path) -> None:
     path = next(each for each in ENCRYPTED if each.stem == "java-1.3")

@@ -66,6 +66,7 @@ def gaps(lines: Counter[str]) -> Iterator[tuple[object, ...]]:
             yield made["kind"], made["client"], made["time_ns"], made["direction"], made["size"]
 
 
+@pytest.mark.long
 @pytest.mark.slow
 @given(how=dealt)
 @FEW
@@ -74,6 +75,7 @@ def test_parts_of_a_bundled_capture_are_what_show_prints(bundled: Path, how: dic
     assert_shown([bundled], **how)
 
 
+@pytest.mark.long
 @pytest.mark.slow
 @given(how=dealt)
 @FEW
@@ -86,6 +88,7 @@ def test_every_table_is_the_same_for_any_number_of_parts(name: str, how: dict[st
         assert Counter(map(repr, one[table])) == Counter(map(repr, many[table]))
 
 
+@pytest.mark.long
 @pytest.mark.slow
 @given(how=dealt)
 @FEW
@@ -134,6 +137,7 @@ def assert_rolled(folder: Path, file: Path, chance: random.Random, how: dict[str
         each.unlink()
 
 
+@pytest.mark.long
 @pytest.mark.slow
 @given(chance=seeds, how=dealt)
 @FEW
@@ -144,6 +148,7 @@ def test_a_ring_of_files_is_what_the_capture_was(
     assert_rolled(tmp_path, bundled, chance, how)
 
 
+@pytest.mark.long
 @pytest.mark.slow
 @given(chance=seeds, how=dealt)
 @FEW
@@ -155,6 +160,7 @@ def test_a_ring_of_a_bad_network_is_what_the_capture_was(
     assert_rolled(tmp_path, file, chance, how)
 
 
+@pytest.mark.long
 @pytest.mark.slow
 @pytest.mark.parametrize("names", [VARIED, pytest.param(ALL, marks=pytest.mark.exhaustive)], ids=["varied", "all"])
 def test_bundled_captures_together_are_what_show_prints_of_them(names: tuple[str, ...]) -> None:

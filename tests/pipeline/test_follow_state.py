@@ -189,6 +189,7 @@ def test_a_follower_with_a_damaged_state_ends_in_one_line(tmp_path: Path) -> Non
     assert done.stderr.count(b"\n") == 1
 
 
+@pytest.mark.long
 def test_a_checkpoint_with_other_nodes_is_read_or_refused() -> None:
     """Whatever somebody wrote into it, whose digest is right."""
     whole, chance, refused = some().capture, random.Random(1), 0

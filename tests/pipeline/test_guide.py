@@ -55,6 +55,7 @@ def test_the_guide_names_every_table() -> None:
     assert len(QUERIES) == 6
 
 
+@pytest.mark.long
 def test_the_versions_that_kafka_4_removed_are_those_of_its_schemas() -> None:
     output = subprocess.run(
         [sys.executable, "-m", "dissector.cli.main", "schema", "diff", "3.9.2", "4.4.0"], capture_output=True, text=True

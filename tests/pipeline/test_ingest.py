@@ -108,6 +108,7 @@ def plain(row: dict[str, Any]) -> str:
     return repr(sorted((name, cell) for name, cell in cells.items() if cell is not None))
 
 
+@pytest.mark.long
 def test_a_row_of_captures_says_what_the_file_is(made: Made) -> None:
     rows = {row["path"]: row for row in read(made.folder)["captures"]}
     assert rows.keys() == {str(file) for file in made.files}

@@ -80,6 +80,7 @@ def shown(files: list[Path], form: Format, filter: str | None = None) -> bytes:
     return out.buffer.getvalue()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("form", some_of([Format.TEXT, Format.JSON, Format.CSV], Format.JSON))
 def test_everything_is_printed_as_show_prints_it(made: Made, form: Format) -> None:
     """Numbers, connections, times since the first, keys and their order, bytes as hex."""

@@ -86,6 +86,7 @@ def transcript() -> str:
     return "".join(f"{line}\n" for line in lines)
 
 
+@pytest.mark.long
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "form", some_of(["gzip", "hex", "pcap, no times", "raw IP", "two at once"], "gzip", "two at once")
@@ -163,6 +164,7 @@ def with_checksum(data: bytes) -> bytes:
     return zstd.compress(data, options={zstd.CompressionParameter.checksum_flag: 1})
 
 
+@pytest.mark.long
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "packed",

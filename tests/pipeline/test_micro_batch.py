@@ -258,6 +258,7 @@ def ends(data: st.DataObject, blocks: list[Block]) -> list[int]:
     return data.draw(st.lists(st.integers(1, len(blocks) - 1), max_size=12, unique=True).map(sorted))
 
 
+@pytest.mark.long
 @pytest.mark.slow
 @costly(1)
 @given(data=st.data(), path=st.sampled_from(CAPTURES))

@@ -59,6 +59,7 @@ def assert_same(files: list[Path], parts: int, monkeypatch: pytest.MonkeyPatch, 
     return by_columns
 
 
+@pytest.mark.long
 @pytest.mark.slow
 @some_bundled
 @pytest.mark.parametrize("parts", some_of([1, 3], 3))

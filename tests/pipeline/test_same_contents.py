@@ -114,6 +114,7 @@ def test_with_other_options_it_is_in_place_of_the_other_file(tmp_path: Path, cap
     assert contents(tmp_path / "tables") == contents(only / "tables")
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_of_two_ingests_at_a_time_one_counts(
     tmp_path: Path, capture: Path, packed: Path, monkeypatch: pytest.MonkeyPatch
@@ -131,6 +132,7 @@ def test_of_two_ingests_at_a_time_one_counts(
     assert {len(DeltaTable(tmp_path / "tables" / name).to_pyarrow_table()) for name in ("exchanges", "bodies")} == {24}
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_if_a_file_has_changed_the_other_with_its_contents_is_ingested(
     tmp_path: Path, capture: Path, packed: Path, monkeypatch: pytest.MonkeyPatch
@@ -164,6 +166,7 @@ def test_problems_of_a_file_with_known_contents_are_told(tmp_path: Path, capture
     assert first.problems
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_tables_of_a_version_without_it_get_it(tmp_path: Path, capture: Path, packed: Path) -> None:
     """Rows of that version are not known by it, until they are ingested again."""

@@ -1,6 +1,7 @@
 """Of responses from the metadata log that are found to hold no secret, the decoder masks nothing."""
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -39,6 +40,7 @@ def is_masked(message: ExchangeMessage, data: bytes) -> bool:
     return found.data != data or found.layout != message.layout
 
 
+@pytest.mark.long
 def test_most_responses_of_a_quorum_are_public() -> None:
     public = [are_public(each, [each.data])[0] for each in fetched()]
     assert sum(public) > 0.9 * len(public)  # the others have configs, or are compressed

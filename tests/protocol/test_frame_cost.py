@@ -90,6 +90,7 @@ def test_headers_are_charged_to_the_frame(codec: int) -> None:
     assert found.json_bytes < 10 * MEGABYTE
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_headers_that_a_frame_has_room_for_are_all_shown() -> None:
     found = cost(produce(with_headers(10_000, ZSTD), with_headers(10_000, 0)))
@@ -98,6 +99,7 @@ def test_headers_that_a_frame_has_room_for_are_all_shown() -> None:
     assert found.table_records == 2
 
 
+@pytest.mark.long
 def test_headers_of_many_records_have_one_budget() -> None:
     found = cost(produce(*(with_headers(9_000, ZSTD) for _ in range(5))))
     assert found.errors == 3
@@ -114,6 +116,7 @@ def test_values_grow_with_the_size_on_the_wire() -> None:
     assert found.codes == {"bad-compression"}
 
 
+@pytest.mark.long
 @pytest.mark.slow
 @pytest.mark.parametrize("make", [
     lambda: produce(*[batch(b"\x0c\0\0\0\x01\x01\0" * 20_000, 20_000, ZSTD)] * 10),
@@ -129,6 +132,7 @@ def test_the_tree_of_a_frame_is_bounded(make: Callable[[], bytes]) -> None:
     assert "over-limit" in {finding.code for finding in traced.findings}
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_a_body_with_too_many_fields_keeps_the_first() -> None:
     topics = [{"name": f"{number}", "partition_data": []} for number in range(50_000)]

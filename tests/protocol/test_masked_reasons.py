@@ -2,6 +2,8 @@
 
 import struct
 
+import pytest
+
 from dissector.core.finding import Finding, Severity
 from dissector.protocol.codec.writer import write
 from dissector.protocol.embedded.context import DecodingContext
@@ -73,6 +75,7 @@ def test_the_first_fields_of_a_damaged_message_are_its_first_numbers_and_one_ele
     ]  # fmt: skip
 
 
+@pytest.mark.long
 @cases("version", range(3))
 def test_less_than_six_bytes_of_a_neighbor_are_shown(version: int) -> None:
     """A token stands where most of a response was lost, behind its size."""

@@ -135,6 +135,7 @@ def test_a_copy_of_a_field_in_front_of_it_hides_nothing() -> None:
     assert found.data[-entry.end :].count(HIDDEN) == 0
 
 
+@pytest.mark.long
 @pytest.mark.slow
 @pytest.mark.parametrize("make", [login_file, segment_file])
 def test_no_face_shows_secrets_of_records(make: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

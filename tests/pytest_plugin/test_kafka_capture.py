@@ -256,6 +256,7 @@ def test_names_of_files_are_of_one_test_each() -> None:
     assert all(name.isascii() and "/" not in name and len(name) < 200 for name in names)
 
 
+@pytest.mark.long
 def test_runs_without_the_fixture_do_not_import_the_engine(tmp_path: Path) -> None:
     text = "import sys\n\ndef test():\n    assert not {'numpy', 'dissector.api', 'dissector.core'} & {*sys.modules}\n"
     assert run_anew(tmp_path, text, "-p", "no:xdist").counts == "1 passed"

@@ -181,6 +181,7 @@ def test_hostile_names_reach_no_terminal() -> None:
     assert "\u202e" not in shown(layer)
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_the_api_does_not_import_scapy() -> None:
     words = "import sys, dissector; dissector.open; dissector.diff; sys.exit('scapy' in sys.modules)"

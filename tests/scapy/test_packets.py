@@ -12,6 +12,7 @@ from dissector.scapy import Kafka, packets_of
 from tests.conftest import PCAPS
 
 
+@pytest.mark.long
 def test_packets_have_the_bytes_times_and_lengths_of_the_capture() -> None:
     with dissector.open(PCAPS / "java.pcapng") as capture:
         for exchange in capture[:20]:

@@ -1,5 +1,7 @@
 """What reading the differences of each pair of clients showed to be wrong, and must not come back."""
 
+import pytest
+
 from dissector.analysis.diff.behavior import side_behavior
 from dissector.analysis.diff.ranking import Area, area_of
 from dissector.analysis.diff.side_profile import SideProfile
@@ -92,6 +94,7 @@ def test_who_joins_once_more_is_one_difference() -> None:
     assert "SyncGroup" not in found["JoinGroup", "version", "v7", "v2"]
 
 
+@pytest.mark.long
 def test_a_connection_that_looks_up_offsets_besides_does_not_fetch() -> None:
     """kafkajs and platformatic ask the coordinator's connection for offsets and fetch on another, as librdkafka does;
     sarama does all on one."""
@@ -102,6 +105,7 @@ def test_a_connection_that_looks_up_offsets_besides_does_not_fetch() -> None:
     assert "fetch + group coordinator" not in connections.b
 
 
+@pytest.mark.long
 def test_a_group_of_one_side_has_all_of_its_joins() -> None:
     """Two of Java, as the coordinator refuses the first one for its member id; one of kafka-go, which none refuses."""
     for client, joins in (("java-4.3", "2"), ("kafka-go", "1"), ("kafka-python", "3")):

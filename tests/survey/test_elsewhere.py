@@ -50,6 +50,7 @@ def test_the_same_program_elsewhere_holds_its_baseline(client: str, tmp_path: Pa
     assert held(text_of(plain(client)), edited(plain(client), tmp_path, elsewhere(plain(client)))) == {}
 
 
+@pytest.mark.long
 def test_many_refused_batches_are_one_difference_and_no_further_records(tmp_path: Path) -> None:
     steady = str(recording_path("franz-go", "leader-moved"))
     few, many = RETRY_TOLERANCE, RETRY_TOLERANCE + 1
@@ -190,6 +191,7 @@ def lingering(ms: int) -> Callable[[Lines], None]:
     return edit
 
 
+@pytest.mark.long
 @each_client
 def test_a_linger_is_one_difference_and_one_line_of_a_baseline(client: str, tmp_path: Path) -> None:
     steady = str(recording_path(client, "leader-moved"))

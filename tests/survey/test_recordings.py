@@ -45,6 +45,7 @@ def test_every_client_is_in_every_scenario_that_it_can_do() -> None:
     assert max(path.stat().st_size for path in found) < LARGEST
 
 
+@pytest.mark.long
 @pytest.mark.slow
 @each_client
 def test_no_message_of_any_recording_is_undecodable(client: str) -> None:

@@ -156,6 +156,7 @@ def test_ids_and_times_of_a_run_of_streams_are_not_compared() -> None:
         assert fields(compared(recorded(client), recorded(client, number=2)).entries) == []
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("client", ["connect-3.4", "connect-4.3"])
 def test_other_records_go_to_other_partitions(client: str) -> None:
     """Connect writes what depends on the run (keys, workers, how often it says its status), and differs in no more."""
@@ -205,6 +206,7 @@ def test_a_newer_end_of_transactions_implies_their_partitions(client: str) -> No
     assert "also changes AddPartitionsToTxn requests" in version.explanation
 
 
+@pytest.mark.long
 def test_what_a_release_says_of_its_joins_is_one_difference_for_all_groups() -> None:
     """Connect's workers give no reason to join again; its consumers do. Both did with Java 3.4."""
     [reason] = [each for each in entries("connect-3.4", "connect-4.3") if (each.api, each.path) == JOIN_REASON]
@@ -276,6 +278,7 @@ def test_every_earlier_release_has_a_newer_one() -> None:
     assert not [each for each in CLIENTS if each.only]
 
 
+@pytest.mark.long
 def test_the_page_has_one_row_for_what_several_scenarios_show() -> None:
     """Only in group-classic does Java have one more reason, which both releases give."""
     [upgrade] = [each for each in upgrades() if each.older.name == "java-3.4"]

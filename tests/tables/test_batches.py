@@ -53,6 +53,7 @@ def test_batches_are_those_that_show_prints(folder: str) -> None:
     assert len({row["codec"] for row in rows}) > 2
 
 
+@pytest.mark.long
 def test_the_records_of_batches_are_rows_of_records(folder: str) -> None:
     polars = pytest.importorskip("polars", reason="NOT TESTED with polars: it is not installed")
     batches, records = (

@@ -49,6 +49,7 @@ def test_captures_of_two_runs_are_counted_one_behind_the_other(tmp_path: Path) -
     assert shown(str(tmp_path), *fields) == shown(*files, *fields)
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_a_connection_is_found_by_its_number(tmp_path: Path) -> None:
     file = str(PCAPS / f"{MANY_OTHERS}.pcapng")

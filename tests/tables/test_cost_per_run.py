@@ -165,6 +165,7 @@ def test_the_last_try_may_succeed(monkeypatch: pytest.MonkeyPatch) -> None:
     assert until_committed("file:///tables/gaps", refused_but_once) == "done"
 
 
+@pytest.mark.long
 def test_who_reads_while_captures_change_all_the_time_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """`captures` has another version whenever a snapshot looks at it again."""
     from dissector.tables.snapshot import snapshot

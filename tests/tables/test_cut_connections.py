@@ -48,6 +48,7 @@ def cuts(folder: Path, epoch: int | None = None) -> list[CutConnections]:
     return cut_connections(f"file://{folder}", live_captures(f"file://{folder}"), epoch)
 
 
+@pytest.mark.long
 def test_a_connection_that_crosses_two_runs_is_told_and_the_command_makes_it_whole(tmp_path: Path) -> None:
     files = [capture(tmp_path, "monday", FIRST), capture(tmp_path, "tues day", SECOND, START + 60)]
     folder = tmp_path / "tables"
@@ -79,6 +80,7 @@ FINISHED = [*FIRST, Packet(False, 9_000_000, b"", FIN | ACK)]
 ELSEWHERE = conversation(exchanges(6), client=("10.0.0.1", CLIENT[1] + 1))[8:]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("first", "second", "pause"),
     some_of(
@@ -163,6 +165,7 @@ def test_names_that_are_not_unique_or_can_not_be_typed_are_digests(
     assert "\x1b" not in told
 
 
+@pytest.mark.long
 def test_captures_with_different_options_have_no_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     folder = tmp_path / "tables"
     ingested(folder, capture(tmp_path, "a", FIRST))
@@ -171,6 +174,7 @@ def test_captures_with_different_options_have_no_command(tmp_path: Path, capsys:
     assert capsys.readouterr().err.endswith("b.pcap: ingest these again together, with the same options\n")
 
 
+@pytest.mark.long
 def test_a_failure_to_look_is_told_and_fails_no_ingest(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     folder = tmp_path / "tables"
     ingested(folder, capture(tmp_path, "a", FIRST))

@@ -49,6 +49,7 @@ def blocks() -> list[Block]:
     return [each.block for split in found for each in route(split, 1)]
 
 
+@pytest.mark.long
 @pytest.mark.slow
 @pytest.mark.parametrize("most", [1, 7, row_batches.MAX_ROWS])
 def test_rows_come_back_as_they_were(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, most: int) -> None:

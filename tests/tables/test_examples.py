@@ -77,6 +77,7 @@ def test_answers_are_those_of_the_captures(example: ModuleType, folder: str) -> 
     assert sum(produced.values()) == sum(records.values())
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_the_page_has_all_answers_and_escapes_what_clients_sent(example: ModuleType, folder: str) -> None:
     dashboard = sys.modules["dashboard"]

@@ -59,6 +59,7 @@ def test_every_line_is_that_of_the_captures(tables: "Tables", text: str | None) 
     assert of_fields(found) == of_fields(wanted)
 
 
+@pytest.mark.long
 def test_nothing_that_fits_is_nothing_counted(tables: "Tables") -> None:
     from dissector.tables.exchange_statistics import statistics
 
@@ -66,6 +67,7 @@ def test_nothing_that_fits_is_nothing_counted(tables: "Tables") -> None:
     assert found == Statistics()
 
 
+@pytest.mark.long
 @pytest.mark.slow
 @pytest.mark.parametrize("text", some_of([None, "api == Fetch"], None))
 def test_latency_over_time_is_that_of_the_captures(tables: "Tables", text: str | None) -> None:

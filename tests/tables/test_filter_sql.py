@@ -102,6 +102,7 @@ def test_texts_are_compared_as_they_are(tables: "Tables", word: str) -> None:
     assert row == {"word": word, "has_it": True}
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_conditions_are_pushed_down_to_parquet(tables: "Tables") -> None:
     """So that parts of files that have no such rows are not read."""

@@ -76,6 +76,7 @@ def write(folder: Path) -> list[IcebergTable]:
     return list(write_iceberg(f"file://{folder}", seen_tables(str(folder))))
 
 
+@pytest.mark.long
 def test_the_command_says_where_each_table_is(folder: Path) -> None:
     done = kdissect("tables", "iceberg", str(folder))
     assert done.returncode == 0, done.stderr

@@ -57,6 +57,7 @@ def test_lines_are_those_of_the_exchanges(made: "Tables", text: str | None) -> N
     assert bool(wanted) == (text != "latency > 1h")
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_rows_are_counted_as_they_are_written(made: "Tables") -> None:
     assert sum(rows for rows, _ in json_lines(made, None, None)) == made.counted()
@@ -86,6 +87,7 @@ def test_a_text_that_looks_packed_is_a_text() -> None:
     assert b"".join(with_records(dumps({"client_id": '"bytes":"00"'}))) == dumps({"client_id": '"bytes":"00"'})
 
 
+@pytest.mark.long
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "client",

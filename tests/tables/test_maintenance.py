@@ -139,6 +139,7 @@ def test_a_connection_that_crosses_two_ingests_becomes_whole(tmp_path: Path) -> 
     assert found == expected, "\n".join(differences(expected, found))
 
 
+@pytest.mark.long
 def test_compaction_keeps_every_row_and_leaves_few_files(tmp_path: Path) -> None:
     for file in (JAVA, SLOW, RDKAFKA):
         ingested(tmp_path, file)
@@ -158,6 +159,7 @@ def test_compaction_keeps_every_row_and_leaves_few_files(tmp_path: Path) -> None
     assert "DELTA_BINARY_PACKED" in encodings["time_ns"], "dictionaries would take four times the room"
 
 
+@pytest.mark.long
 def test_35_captures_give_at_most_30_files(tmp_path: Path) -> None:
     """However many captures one ingest reads: a file for each table that has rows of them, and not one for each."""
     pieces = [Path(scan.path) for scan in cut(JAVA, tmp_path, pieces=35)]
@@ -181,10 +183,12 @@ def test_a_capture_is_forgotten_and_replaced_behind_a_compaction(tmp_path: Path)
     assert physical(tmp_path / "all") == live(tmp_path / "all")
 
 
+@pytest.mark.long
 def test_nothing_is_wrong_with_whole_tables(tmp_path: Path) -> None:
     assert list(problems(str(tmp_path), seen(ingested(tmp_path, JAVA, SLOW)))) == []
 
 
+@pytest.mark.long
 def test_files_that_are_missing_cut_or_foreign_are_told(tmp_path: Path) -> None:
     ingested(tmp_path, JAVA, SLOW)
     [records], [bodies], [findings] = (
@@ -226,6 +230,7 @@ def test_the_commands_say_what_they_did(tmp_path: Path) -> None:
     assert (done.returncode, done.stderr.count(b"the file is missing")) == (1, 1)
 
 
+@pytest.mark.long
 def test_nothing_is_removed_beside_an_ingest_whose_files_are_in_no_table_yet(tmp_path: Path) -> None:
     ingested(tmp_path, SLOW)
     (tmp_path / Run.new().folder).mkdir(parents=True)

@@ -306,6 +306,7 @@ def test_what_cannot_be_reached_is_one_line(
     assert b"\x1b" not in done.stderr
 
 
+@pytest.mark.long
 def test_what_is_not_allowed_is_one_line(bucket: str, server: ObjectStore) -> None:
     with server.locked():
         done = kdissect("ingest", FILES[0], "--out", f"s3://{bucket}/x")

@@ -122,6 +122,7 @@ def test_all_rows_of_an_earlier_version_are_read(release: str, opened: Open, tmp
         assert rows == expected if text in (None, "api == Metadata") else set(rows) <= set(expected)
 
 
+@pytest.mark.long
 @just_the_oldest
 @pytest.mark.parametrize("most", [0, 1 << 10])
 def test_numbers_without_a_column_are_read_from_bodies(
@@ -186,6 +187,7 @@ def test_upkeep_takes_them_as_they_are(release: str, command: list[str], opened:
     assert len(printed(opened(release))) == len(rows) - (4 if command[0] == "forget" else 0)
 
 
+@pytest.mark.long
 @just_the_oldest
 def test_upgrade_adds_what_is_missing_and_says_what(release: str, opened: Open) -> None:
     rows = printed(opened(release))
@@ -248,6 +250,7 @@ def test_columns_of_users_stay_and_are_null_in_new_rows(extended: str) -> None:
     assert kdissect("tables", "upgrade", extended).stderr.decode().endswith(": no column is missing\n")
 
 
+@pytest.mark.long
 def test_views_have_columns_of_users(extended: str) -> None:
     database = duckdb.connect()
     for statement in dissector.table_views(extended):

@@ -143,6 +143,7 @@ def without_records(value: Any) -> Any:
     return value
 
 
+@pytest.mark.long
 def test_frames_that_were_kept_give_the_same_trees() -> None:
     for original, again in pairs(PCAPS / "java.pcapng", frames=True):
         for one, other in ((original.request, again.request), (original.response, again.response)):

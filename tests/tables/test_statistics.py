@@ -99,6 +99,7 @@ def test_every_reader_finds_every_value_and_every_null(written: Path, name: str,
             assert count(field.name, value) == wanted, (field.name, value)
 
 
+@pytest.mark.long
 def test_files_that_can_t_have_a_capture_are_skipped(written: Path) -> None:
     table = DeltaTable(written / "exchanges")
     captures = set(table.to_pyarrow_table(columns=["capture"]).column(0).to_pylist())

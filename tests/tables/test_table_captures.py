@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from dissector.tables.reader import Tables
 
 
+@pytest.mark.long
 @pytest.mark.slow
 @pytest.mark.parametrize("text", [None, "api == Fetch && latency > 5ms"])
 def test_rows_that_fit_are_a_capture(tables: "Tables", text: str | None, tmp_path: Path) -> None:
@@ -56,6 +57,7 @@ def test_topics_have_names_that_only_other_exchanges_carry(tables: "Tables", tmp
         assert sorted(each.row.info for each in without_state.exchanges()) != wanted
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_sides_in_tables_are_compared_as_their_captures_are(tmp_path: Path) -> None:
     """Captures that have all of their connections, lack their ends, or their beginnings: the last two are one recording

@@ -39,6 +39,7 @@ def opened(statements: list[str]) -> "duckdb.DuckDBPyConnection":
     return connection
 
 
+@pytest.mark.long
 def test_the_example_of_the_api_runs(folder: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(Path(folder).parent)
     assert doctest.testmod(dissector.api.tables, globs={"dissector": dissector}) == (0, 4)
@@ -58,6 +59,7 @@ def test_rows_of_a_killed_ingest_are_in_no_view(tmp_path: Path) -> None:
     assert opened(dissector.table_views(str(tmp_path))).sql("SELECT * FROM gaps").fetchall() == []
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_tables_without_rows_have_their_columns(tmp_path: Path) -> None:
     folder = tmp_path / "it's {here}, [or] not*"

@@ -3,6 +3,7 @@
 import ssl
 from functools import cache
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -36,6 +37,7 @@ def read(made: Session, key_log: bytes) -> dict[int, bytes]:
     return streams(decrypted(conversation(made.turns), key_log))
 
 
+@pytest.mark.long
 @cases("client_certificate", [False, True])
 @cases("is_extended", [False, True])
 @cases("suite", RSA)

@@ -63,6 +63,7 @@ def test_the_sessions_that_are_resumed_are_those_of_clients_that_come_again(reco
     assert not any(session.is_resumed and session.server_certificate for session in sessions)
 
 
+@pytest.mark.long
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["java-1.3-resumed", "librdkafka-1.3-key-update"])
 def test_both_ends_change_their_keys_where_the_recording_is_for_that(name: str) -> None:

@@ -59,6 +59,7 @@ def test_a_hole_that_nobody_acknowledged_waits_on() -> None:
     assert b"?" in read(late, limits=replace(AT_ONCE, out_of_order_packets=400)).streams[0]
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_a_gap_is_delivered_although_its_direction_sends_no_more() -> None:
     late = [*PACKETS[:3], *PACKETS[4:]]

@@ -78,6 +78,7 @@ def test_every_link_type_and_tunnel_gives_the_same_exchanges(tmp_path: Path, nam
     assert rows_and_ignored(path) == (expected(), {})
 
 
+@pytest.mark.long
 def test_tshark_sees_the_same_payload_in_every_link_type_and_tunnel(tmp_path: Path) -> None:
     needs("tshark")
     packets = [(time_ns, packet) for time_ns, packet in clean() if len(packet) > 60][:3]

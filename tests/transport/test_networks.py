@@ -60,6 +60,7 @@ def test_a_network_that_loses_nothing_changes_nothing(sent_streams: Streams, man
     assert read(mangle(packets)).streams == by_direction(sent_streams)
 
 
+@pytest.mark.long
 @pytest.mark.slow
 @given(
     sent_streams=streams(700),
@@ -178,6 +179,7 @@ def many_connections(chance: random.Random, count: int) -> list[Packet]:
     return [next(following[number]) for number in order]
 
 
+@pytest.mark.long
 @pytest.mark.slow
 @cases("seed", range(2))
 def test_many_connections_at_once_are_put_together_as_packet_by_packet(seed: int) -> None:

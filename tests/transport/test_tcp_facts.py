@@ -126,6 +126,7 @@ def test_full_and_zero_windows_are_those_of_tshark(tmp_path: Path) -> None:
         assert sum(expected.values()) > 40
 
 
+@pytest.mark.long
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["java", "librdkafka", "aiokafka"])
 def test_tshark_measures_the_same_handshakes(name: str) -> None:

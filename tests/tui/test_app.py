@@ -28,6 +28,7 @@ from tui.settings import path
 from tui.time_format import TimeFormat
 
 
+@pytest.mark.long
 async def test_the_configuration_is_applied() -> None:
     written('theme = "nord"\ncolors = "api"\ntime = "epoch"\ncolumns = ["API", "No."]\n[keys]\n"main.flip" = "R,f9"\n')
     async with opened(JAVA) as screen:
@@ -81,6 +82,7 @@ async def test_choices_on_the_screen_are_remembered() -> None:
         assert screen.pilot.app.theme == "kdissect-light"
 
 
+@pytest.mark.long
 async def test_without_a_choice_nothing_is_written() -> None:
     async with opened(JAVA) as screen:
         await screen.press("j", "e", "m")
@@ -109,6 +111,7 @@ async def test_help_is_in_groups_in_two_columns_where_there_is_room_and_closes()
             assert isinstance(screen.pilot.app.screen, MainScreen)
 
 
+@pytest.mark.long
 async def test_help_begins_with_the_ten_keys_that_matter_and_has_each_key_once(shared: SharedScreens) -> None:
     async with shared.opened(JAVA) as screen:
         keys = keys_of(screen.main)
@@ -130,6 +133,7 @@ async def test_the_palette_is_grouped_and_names_no_key_twice(shared: SharedScree
         assert len(every) == len(set(every))
 
 
+@pytest.mark.long
 async def test_the_footer_is_cut_at_a_key_and_never_in_one() -> None:
     async with opened(JAVA, size=(60, 20)) as screen:
         for width in (60, 71, 80, 97, 120):
@@ -197,6 +201,7 @@ async def test_the_palette_shows_and_hides_columns(shared: SharedScreens) -> Non
         assert any("theme" in name.lower() for name in names)
 
 
+@pytest.mark.long
 async def test_without_a_file_recent_captures_are_offered(tmp_path: Path) -> None:
     copy = tmp_path / "[bold]copy.pcapng"
     shutil.copy(JAVA, copy)

@@ -77,6 +77,7 @@ async def test_escape_returns_to_the_exchange_that_was_selected() -> None:
         assert screen.row == 2
 
 
+@pytest.mark.long
 async def test_what_is_said_of_several_messages_is_one_line_until_m_shows_each() -> None:
     async with opened(str(LIBRDKAFKA), size=(120, 40)) as screen:
         await screen.press("K")

@@ -30,6 +30,7 @@ async def at_topic_name(screen: Screen) -> None:
     await screen.settle()
 
 
+@pytest.mark.long
 async def test_each_letter_copies_its_form_of_the_field(shared: SharedScreens) -> None:
     async with shared.opened(JAVA) as screen:
         await at_topic_name(screen)
@@ -76,6 +77,7 @@ async def test_the_menu_takes_keys_and_clicks_and_closes(shared: SharedScreens) 
         assert screen.pilot.app.clipboard == "request.body.topics.name"
 
 
+@pytest.mark.long
 async def test_copied_text_has_nothing_that_a_terminal_acts_on(tmp_path: Path) -> None:
     hostile = "\x1b]0;owned\x07\r\nrm -rf\x9b\u202e".encode()
     topic = len(hostile).to_bytes(2, "big") + hostile

@@ -19,6 +19,7 @@ from tui.widgets.bytes_pane import BytesPane
 from tui.widgets.cell_list import CellList
 
 
+@pytest.mark.long
 async def test_v_goes_through_the_colorings_and_the_legend_explains_each(shared: SharedScreens) -> None:
     async with shared.opened(JAVA) as screen:
         legend = screen.main.query_one("#legend", Static)

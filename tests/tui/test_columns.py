@@ -69,6 +69,7 @@ async def _at(screen: Screen, name: str) -> ListColumn:
     return next(column for column in screen.list.columns() if column.name == name)
 
 
+@pytest.mark.long
 async def test_the_menu_hides_shows_moves_and_widens_columns() -> None:
     async with opened(JAVA) as screen:
         shown = [column.name for column in screen.list.columns()]
@@ -117,6 +118,7 @@ def test_any_name_of_a_row_field_is_a_column(name: str) -> None:
     assert heading in [column.name for column in all_columns()]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("known", [False, True])
 async def test_columns_of_processes_are_offered_where_there_are_any(known: bool) -> None:
     async with opened(JAVA) as screen:

@@ -80,6 +80,7 @@ async def test_words_are_completed_and_so_are_their_arguments(shared: SharedScre
         assert screen.pilot.app.screen.query_one(Input).value == "filter api == Fetch"
 
 
+@pytest.mark.long
 async def test_a_mistake_stays_in_the_line_with_what_is_wrong(shared: SharedScreens) -> None:
     async with shared.opened(JAVA) as screen:
         await typed(screen, "overvew")

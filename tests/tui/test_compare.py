@@ -20,6 +20,7 @@ def compared(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     return paths
 
 
+@pytest.mark.long
 async def test_typing_narrows_the_names_and_enter_takes_the_first(compared: list[str]) -> None:
     async with opened(JAVA) as screen:
         await screen.press("d")

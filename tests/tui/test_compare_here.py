@@ -247,6 +247,7 @@ async def test_the_client_that_the_user_names_reaches_the_comparison() -> None:
         assert found.a.clients == ("librdkafka",)
 
 
+@pytest.mark.long
 async def test_the_screen_stays_free_while_it_reads_who_sent_what(monkeypatch: pytest.MonkeyPatch) -> None:
     """Escape closes the dialog while it reads, and what it found is dropped."""
     async with opened(CLASSIC) as screen:

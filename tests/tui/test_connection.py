@@ -42,6 +42,7 @@ def dialog(screen: Screen) -> ConnectionDialog:
     return found
 
 
+@pytest.mark.long
 async def test_a_key_opens_the_connection_of_the_row_and_goes_to_its_ends() -> None:
     async with opened(JAVA, size=(80, 24)) as screen:
         await screen.press("2", "0", "G", "W")

@@ -72,6 +72,7 @@ async def test_the_broker_may_be_the_other_end() -> None:
         assert BROKER in clients(screen)
 
 
+@pytest.mark.long
 async def test_an_empty_capture_offers_what_is_in_it(tmp_path: Path) -> None:
     packets = [each for each in conversation(exchanges(1), server=("10.0.0.2", 7777)) if not each.from_client]
     async with opened_narrow(capture_of(tmp_path, packets[1:])) as screen:

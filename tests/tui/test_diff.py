@@ -38,6 +38,7 @@ async def test_it_has_causes_fields_and_the_result_at_every_size_and_in_every_th
             assert "≠" in screen.lines(), theme
 
 
+@pytest.mark.long
 async def test_v_goes_from_causes_to_pairs_and_back() -> None:
     async with opened(size=(120, 60)) as screen:
         assert not screen.diff.shows_pairs
@@ -117,6 +118,7 @@ async def test_the_same_program_twice_is_the_same() -> None:
         )
 
 
+@pytest.mark.long
 async def test_without_colors_cursor_and_signs_are_visible(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("NO_COLOR", "1")
     async with opened() as screen:
@@ -135,6 +137,7 @@ async def test_a_side_without_kafka_is_reported(tmp_path: Path) -> None:
         assert "B is empty: no Kafka requests" in screen.lines()
 
 
+@pytest.mark.long
 async def test_no_control_character_from_the_wire_is_drawn(tmp_path: Path) -> None:
     hostile = "[/nope]\x1b]0;gone\x07‮".encode()
     files = []

@@ -80,6 +80,7 @@ def test_hiding_what_is_equal_hides_nothing_else(a: str, b: str) -> None:
         assert not shown.differs(pair)
 
 
+@pytest.mark.long
 @given(st.sampled_from(NAMES), st.sampled_from(NAMES), st.integers(0, 80))
 def test_the_nearest_pair_is_the_same_or_the_next_that_is_shown(a: str, b: str, place: int) -> None:
     shown = model(a, b)

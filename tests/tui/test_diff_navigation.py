@@ -7,6 +7,7 @@ from tests.conftest import PCAPS, some_of
 from tests.tui.diff_driver import opened, to_cause, to_pair
 
 
+@pytest.mark.long
 async def test_a_cause_shows_the_first_pair_that_has_it_with_its_field_in_both_bytes() -> None:
     async with opened() as screen:
         await to_cause(screen, "Fetch", "isolation_level")
@@ -48,6 +49,7 @@ async def test_a_cause_of_every_api_leads_to_a_pair_of_it(step: int) -> None:
             assert not screen.diff.shows_pairs
 
 
+@pytest.mark.long
 async def test_enter_goes_from_a_cause_to_its_pairs_n_along_them_and_esc_back() -> None:
     async with opened() as screen:
         await to_cause(screen, "Fetch", "isolation_level")

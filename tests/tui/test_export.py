@@ -50,6 +50,7 @@ async def export(screen: Screen, rows: int, form: str, *, contents: int = 0, nam
     return screen.notifications()[-1]
 
 
+@pytest.mark.long
 async def test_w_and_x_write_csv_and_say_what_a_file_opens_as(shared: SharedScreens, here: Path) -> None:
     async with shared.opened(JAVA) as screen:
         outcome = await export(screen, 0, "CSV", name="all.csv")
@@ -78,6 +79,7 @@ def test_rows_that_share_packets_are_counted(here: Path) -> None:
         assert _reopened(here / "absent", 1).startswith("; it can't be opened again: ")
 
 
+@pytest.mark.long
 async def test_marked_rows_are_exported_as_a_capture_with_marks_and_comments(shared: SharedScreens, here: Path) -> None:
     async with shared.opened(JAVA) as screen:
         await screen.press("2", "G", "m", "5", "G", "m", "semicolon", *"look", "enter")
@@ -182,6 +184,7 @@ async def test_encrypted_connections_are_exported_with_or_without_their_secrets_
     assert not protocols["decrypted"]
 
 
+@pytest.mark.long
 async def test_no_file_is_overwritten_and_an_invalid_name_is_reported(shared: SharedScreens, here: Path) -> None:
     (here / "there.txt").write_text("mine")
     async with shared.opened(JAVA) as screen:
@@ -205,6 +208,7 @@ async def pressed(screen: Screen, *keys: str) -> None:
     await screen.pilot.pause()
 
 
+@pytest.mark.long
 async def test_the_dialog_shows_what_enter_writes(shared: SharedScreens, here: Path) -> None:
     async with shared.opened(JAVA) as screen:
         await screen.press("2", "G", "m")
@@ -240,6 +244,7 @@ async def test_the_dialog_shows_what_enter_writes(shared: SharedScreens, here: P
     assert not list(here.iterdir())
 
 
+@pytest.mark.long
 async def test_escape_stops_writing_and_removes_the_file(here: Path) -> None:
     def endless(_: object) -> Iterator[bytes]:
         while True:

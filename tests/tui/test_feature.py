@@ -89,6 +89,7 @@ async def test_what_a_feature_declares_is_in_help_palette_footer_and_command_lin
             assert "3 hailed" in screen.text("#title")
 
 
+@pytest.mark.long
 async def test_a_key_of_a_feature_is_mapped_by_its_id() -> None:
     with Capture([JAVA]) as capture:
         app = KDissectApp(HailingScreen(capture))

@@ -18,6 +18,7 @@ from tui.labels import field_label
 from tui.widgets.bytes_pane import BytesPane
 
 
+@pytest.mark.long
 async def test_a_field_highlights_its_bytes_and_its_ancestors_more_faintly(shared: SharedScreens) -> None:
     async with shared.opened(JAVA) as screen:
         await screen.press("enter", "g", "down", "down")

@@ -72,6 +72,7 @@ async def test_slash_opens_the_bar_and_enter_shows_the_rows_that_match(shared: S
         assert len(shown(screen)) == count
 
 
+@pytest.mark.long
 async def test_escape_shows_all_rows_again_and_keeps_the_place(shared: SharedScreens) -> None:
     async with shared.opened(JAVA) as screen:
         await screen.press("4", "G")
@@ -132,6 +133,7 @@ async def test_a_filter_from_a_field_keeps_the_field_and_the_pane(shared: Shared
         assert screen.main.focused is screen.fields
 
 
+@pytest.mark.long
 async def test_an_invalid_filter_stays_in_the_bar_with_a_caret_below_the_error(shared: SharedScreens) -> None:
     async with shared.opened(JAVA) as screen:
         screen.main.post_message(ApplyFilter("latency > 5ms && apii == Fetch"))
@@ -148,6 +150,7 @@ async def test_an_invalid_filter_stays_in_the_bar_with_a_caret_below_the_error(s
         assert screen.main.focused is screen.list
 
 
+@pytest.mark.long
 async def test_errors_are_shown_after_a_pause_and_not_while_typing(monkeypatch: pytest.MonkeyPatch) -> None:
     """The pause is one that no machine is too slow for, and then none."""
     monkeypatch.setattr("tui.widgets.filter_bar.PAUSE", 1_000)
@@ -276,6 +279,7 @@ async def test_the_rows_of_a_filter_that_comes_back_are_not_looked_for_again() -
         assert "✔" in screen.text("#filter-state")
 
 
+@pytest.mark.long
 async def test_a_filter_applies_to_rows_that_come_and_still_does_in_their_final_order() -> None:
     with Halting([str(PCAPS / "kafka-python-as-0.10-sasl.pcapng")]) as capture:
         async with KDissectApp(MainScreen(capture)).run_test(size=(120, 40)) as pilot:
@@ -329,6 +333,7 @@ def offered(screen: Screen) -> list[str]:
     return [str(options.get_option_at_index(n).prompt).split()[0] for n in range(options.option_count)]
 
 
+@pytest.mark.long
 async def test_words_that_may_follow_are_offered_and_tab_or_a_click_takes_one(shared: SharedScreens) -> None:
     async with shared.opened(JAVA) as screen:
         bar = screen.main.query_one(FilterBar)

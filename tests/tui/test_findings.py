@@ -36,6 +36,7 @@ def test_the_model_has_all_findings_of_all_rows() -> None:
                 assert finding in capture.exchange(row).findings
 
 
+@pytest.mark.long
 async def test_findings_are_listed_by_kind_and_lead_to_their_field(shared: SharedScreens) -> None:
     async with shared.opened(JAVA) as screen:
         await screen.press("F", "enter")
@@ -77,6 +78,7 @@ async def test_a_list_of_findings_without_news_is_not_drawn_again(shared: Shared
         assert all(line.label is label for line, label in zip(lines, drawn, strict=True))
 
 
+@pytest.mark.long
 async def test_findings_say_who_and_when_and_those_of_a_connection_are_together() -> None:
     async with opened(str(PCAPS / "trouble-rebalance-loop.pcapng"), size=(200, 60)) as screen:
         await screen.press("F", "enter")
@@ -184,6 +186,7 @@ def test_analyzed_rows_are_not_decoded_again(monkeypatch: pytest.MonkeyPatch) ->
         assert model.first(np.arange(len(capture))) is not None
 
 
+@pytest.mark.long
 def test_rows_completed_later_are_analyzed_then(tmp_path: Path) -> None:
     recorded = PCAPS / "trouble-metadata-storm.pcapng"
     whole = recorded.read_bytes()

@@ -135,6 +135,7 @@ def test_of_many_elements_the_first_are_lines_and_the_others_are_counted(count: 
     )
 
 
+@pytest.mark.long
 async def test_long_arrays_are_folded_and_a_word_in_them_is_still_found() -> None:
     async with opened(JAVA) as screen:
         await screen.press("V")

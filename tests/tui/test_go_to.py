@@ -41,6 +41,7 @@ async def test_a_packet_goes_to_the_row_that_begins_or_is_answered_in_it(shared:
         assert any("packet" in words for words in screen.notifications())
 
 
+@pytest.mark.long
 async def test_next_of_a_kind_is_one_with_the_finding_or_the_api(shared: SharedScreens) -> None:
     async with shared.opened(JAVA) as screen:
         await screen.press("right_parenthesis")

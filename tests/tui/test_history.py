@@ -62,6 +62,7 @@ def test_it_keeps_a_bounded_number_of_locations() -> None:
     assert (steps, here) == (KEPT, Location(2 * KEPT))
 
 
+@pytest.mark.long
 @pytest.mark.slow
 async def test_back_returns_to_row_side_and_field_and_forward_reverses_it(shared: SharedScreens) -> None:
     async with shared.opened(JAVA) as screen:

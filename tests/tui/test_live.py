@@ -52,6 +52,7 @@ async def watched(port: int, path: str = "") -> AsyncIterator[tuple[Live, Record
                 screen.main._recording.stop()
 
 
+@pytest.mark.long
 async def test_rows_appear_and_the_cursor_follows_while_it_is_on_the_last_one(monkeypatch: pytest.MonkeyPatch) -> None:
     # a slow start is not told from no traffic otherwise
     monkeypatch.setattr("tui.screens.live_screen.PATIENCE", math.inf)
@@ -109,6 +110,7 @@ async def test_the_selected_field_stays_while_rows_come_and_escape_does_not_end_
             await screen.until(lambda: screen.row == 8)
 
 
+@pytest.mark.long
 async def test_a_frozen_screen_stands_still_and_then_has_all_and_cleared_rows_come_back_with_escape() -> None:
     with broker() as port:
         async with watched(port) as (screen, _):
@@ -158,6 +160,7 @@ async def test_rows_that_came_while_the_screen_was_frozen_are_not_cleared() -> N
             await screen.until(lambda: screen.main.view.rows.tolist() == [3, 4, 5, 6])
 
 
+@pytest.mark.long
 async def test_packets_are_saved_meanwhile_and_the_screen_stays_when_the_capture_ends(tmp_path: Path) -> None:
     out = tmp_path / "some.pcapng"
     with broker() as port:
@@ -189,6 +192,7 @@ async def test_packets_are_saved_meanwhile_and_the_screen_stays_when_the_capture
         assert len(list(capture.exchanges())) == 5
 
 
+@pytest.mark.long
 async def test_silence_is_explained_on_the_screen() -> None:
     with broker() as port:
         unused = port

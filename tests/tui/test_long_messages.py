@@ -49,6 +49,7 @@ def held(monkeypatch: pytest.MonkeyPatch) -> Iterator[Held]:
     held.go.set()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("row", some_of([1, 4], 4))
 async def test_bytes_are_shown_at_once_and_fields_once_they_are_traced(path: str, held: Held, row: int) -> None:
     async with opened(path) as screen:
@@ -74,6 +75,7 @@ async def test_bytes_are_shown_at_once_and_fields_once_they_are_traced(path: str
         assert screen.path
 
 
+@pytest.mark.long
 async def test_moving_on_traces_only_the_last_message(path: str, held: Held) -> None:
     async with opened(path) as screen:
         await screen.pilot.press("j")

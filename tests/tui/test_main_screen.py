@@ -182,6 +182,7 @@ async def test_a_log_segment_is_a_list_of_batches() -> None:
         assert "batch · RECORD_BATCH" in screen.text("#inspector")
 
 
+@pytest.mark.long
 async def test_escape_stops_or_undoes_one_thing_at_a_time_in_a_fixed_order(shared: SharedScreens) -> None:
     async with shared.opened(JAVA) as screen:
         assert [step.__qualname__ for step in screen.main.escape_order()] == [
@@ -204,6 +205,7 @@ async def test_each_step_of_escape_does_nothing_without_a_reason(shared: SharedS
         assert [step() for step in screen.main.escape_order()] == [False] * 4
 
 
+@pytest.mark.long
 @pytest.mark.slow
 @pytest.mark.parametrize("size", [SIZES[0], SIZES[2]])
 async def test_connections_that_are_not_kafka_are_counted_above_the_list(tmp_path: Path, size: tuple[int, int]) -> None:
@@ -232,6 +234,7 @@ async def test_the_first_footer_is_that_of_the_list(monkeypatch: pytest.MonkeyPa
         assert shown == [shown[0]] * len(shown), "no other footer flashes before"
 
 
+@pytest.mark.long
 async def test_a_number_before_a_key_counts_lines() -> None:
     async with opened(JAVA) as screen:
         await screen.press("1", "2", "j", "j")

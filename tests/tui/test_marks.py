@@ -92,6 +92,7 @@ async def test_m_marks_a_row_quote_cycles_through_marked_rows_and_shift_m_shows_
         assert screen.list.render_line(8).text.startswith(" ◆")
 
 
+@pytest.mark.long
 async def test_a_semicolon_comments_a_row() -> None:
     async with opened(JAVA) as screen:
         await screen.pilot.press("j", "semicolon", *"why", "enter")

@@ -1,5 +1,6 @@
 """The mouse on what is drawn and no longer there."""
 
+import pytest
 from rich.style import Style
 from textual import events
 from textual.command import CommandList
@@ -27,6 +28,7 @@ async def test_the_mouse_on_what_was_removed_does_nothing() -> None:
             words._attach(app.screen)
 
 
+@pytest.mark.long
 @cases(("behind", "is_chosen"), [(0, False), (-1, True)])
 async def test_a_click_on_a_command_that_is_gone_does_nothing(behind: int, is_chosen: bool) -> None:
     async with opened(JAVA) as screen:

@@ -190,6 +190,7 @@ async def test_no_exchanges_no_overview(tmp_path: Any) -> None:
         assert screen.pilot.app.screen is main
 
 
+@pytest.mark.long
 async def test_no_control_byte_from_the_wire_is_drawn(tmp_path: Any) -> None:
     hostile = "\x1b]0;owned\x07\x9b31m[/bold]\u202e".encode()
     topic = len(hostile).to_bytes(2, "big") + hostile

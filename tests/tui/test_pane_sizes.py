@@ -30,6 +30,7 @@ async def test_dragged_borders_are_restored() -> None:
         assert screen.list.size.height >= 3
 
 
+@pytest.mark.long
 async def test_a_key_puts_the_panes_side_by_side_where_there_is_room_and_that_is_kept() -> None:
     async with opened(JAVA, size=(149, 40)) as screen:
         await screen.press("vertical_line")
@@ -65,6 +66,7 @@ async def test_a_key_puts_the_panes_side_by_side_where_there_is_room_and_that_is
         assert load().layout is PaneLayout.ROWS
 
 
+@pytest.mark.long
 async def test_a_line_has_16_bytes_where_the_fields_leave_room() -> None:
     async with opened(JAVA) as screen:
         assert screen.bytes.per_line == 16

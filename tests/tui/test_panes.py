@@ -23,6 +23,7 @@ async def drag(pilot: Pilot[None], start: tuple[int, int], end: tuple[int, int])
     await pilot.mouse_up(BytesPane, offset=end)
 
 
+@pytest.mark.long
 async def test_dragging_selects_bytes_and_shows_their_readings(shared: SharedScreens) -> None:
     async with shared.opened(JAVA) as screen:
         screen.bytes.focus()
@@ -123,6 +124,7 @@ async def test_a_high_screen_has_two_lines_about_the_field() -> None:
             assert screen.main.query_one("#inspector").size.height == lines
 
 
+@pytest.mark.long
 async def test_without_colors_cursor_field_and_selection_are_visible(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("NO_COLOR", "1")
     async with opened(JAVA) as screen:

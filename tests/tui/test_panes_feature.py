@@ -49,6 +49,7 @@ async def test_the_mouse_drags_borders_and_a_double_click_resets_them() -> None:
         assert screen.bytes.region.x == left
 
 
+@pytest.mark.long
 async def test_a_border_stays_on_the_screen_and_a_move_without_a_button_does_nothing() -> None:
     async with opened(JAVA, size=(80, 24)) as screen:
         await drag(screen, screen.fields, (9, 0), (0, -30))

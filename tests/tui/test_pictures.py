@@ -33,6 +33,7 @@ def runs() -> Iterator[object]:
             yield pytest.param(picture, looks, marks=marks, id=f"{picture.name}-{name}")
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("picture", "looks"), list(runs()))
 async def test_a_screen_looks_as_its_kept_picture(picture: Picture, looks: Sequence[Look]) -> None:
     drawn = await draw(picture, looks)

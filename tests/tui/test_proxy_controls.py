@@ -217,6 +217,7 @@ async def test_what_is_longer_than_the_screen_is_scrolled(tmp_path: Path) -> Non
         await screen.until(lambda: screen.client.came)
 
 
+@pytest.mark.long
 async def test_an_edit_that_comes_too_late_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(KDissectApp, "suspend", lambda _: contextlib.nullcontext())
     async with proxied(tmp_path) as screen:

@@ -3,6 +3,7 @@
 import asyncio
 from pathlib import Path
 
+import pytest
 from textual.widgets import Static
 
 from dissector.capture.live import Recording, recording_source
@@ -16,6 +17,7 @@ from tui.app import KDissectApp
 from tui.screens.live_screen import LiveScreen
 
 
+@pytest.mark.long
 async def test_the_address_for_clients_is_in_the_middle_and_then_in_the_title(tmp_path: Path) -> None:
     with broker() as port:
         wanted = ProxySettings((BrokerAddress("127.0.0.1", port),), path=str(tmp_path / "kept.pcapng"))

@@ -2,6 +2,8 @@
 
 from pathlib import Path
 
+import pytest
+
 from dissector.capture_session import Capture
 from tests.cases import cases
 from tests.conftest import PCAPS
@@ -75,6 +77,7 @@ def test_what_is_colored_of_the_info_column_is_what_is_wrong() -> None:
             assert bool(alarm) == (state in (RowState.REFUSED, RowState.DAMAGED)), info
 
 
+@pytest.mark.long
 async def test_cells_that_say_the_same_as_the_row_above_are_faint() -> None:
     async with opened(JAVA) as screen:
         faint = screen.list.color("repeated").color

@@ -83,6 +83,7 @@ async def test_a_profile_brings_filter_columns_and_colors_together() -> None:
     assert (profile.filter, profile.colors) == ("api == Produce", colors)
 
 
+@pytest.mark.long
 async def test_a_rule_colors_the_rows_that_match() -> None:
     async with opened(JAVA) as screen:
         screen.main.filter.apply("api == Metadata")

@@ -84,6 +84,7 @@ async def test_bytes_and_fields_are_found_by_their_kinds(shared: SharedScreens) 
         assert screen.path.endswith("session_timeout_ms")
 
 
+@pytest.mark.long
 async def test_an_invalid_search_and_an_empty_result_are_reported(shared: SharedScreens) -> None:
     async with shared.opened(JAVA) as screen:
         await look_for(screen, "xyz", "tab")

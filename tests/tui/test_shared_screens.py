@@ -29,6 +29,7 @@ async def test_what_a_test_leaves_is_put_back(shared: SharedScreens) -> None:
         assert screen.notifications() == ["no filter was removed; / adds one"]
 
 
+@pytest.mark.long
 async def test_a_screen_that_cannot_be_put_back_is_closed(shared: SharedScreens) -> None:
     async with shared.opened(JAVA) as screen:
         before, size = screen, screen.pilot.app.size

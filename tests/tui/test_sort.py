@@ -27,6 +27,7 @@ def both() -> Iterator[Both]:
         yield capture, list(capture.exchanges())
 
 
+@pytest.mark.long
 @cases("name", [column.field for column in all_columns() if column.is_indexed])
 def test_rows_are_in_the_order_of_their_values_and_those_without_one_are_last(both: Both, name: str) -> None:
     capture, exchanges = both
@@ -83,6 +84,7 @@ async def test_a_letter_goes_to_the_next_column_that_begins_with_it(shared: Shar
         assert "Latency▼" in screen.list.render_line(0).text
 
 
+@pytest.mark.long
 async def test_z_offers_the_columns_and_sorts_by_the_chosen_one(shared: SharedScreens) -> None:
     async with shared.opened(JAVA) as screen:
         await screen.press("j", "j")

@@ -25,6 +25,7 @@ async def test_a_byte_of_another_row_selects_no_field(shared: SharedScreens) -> 
         assert screen.text("#inspector").startswith("ListGroups v5 · ")
 
 
+@pytest.mark.long
 async def test_selected_bytes_of_another_row_are_not_explained(shared: SharedScreens) -> None:
     async with shared.opened(JAVA) as screen:
         screen.bytes.focus()
@@ -35,6 +36,7 @@ async def test_selected_bytes_of_another_row_are_not_explained(shared: SharedScr
         assert "selected" not in screen.text("#inspector")
 
 
+@pytest.mark.long
 async def test_a_field_of_another_row_is_not_selected(shared: SharedScreens) -> None:
     async with shared.opened(JAVA) as screen:
         await screen.press("enter")

@@ -29,6 +29,7 @@ async def places() -> tuple[Cell, Cell, Cell]:
         return (pane.x + x, pane.y + y), (pane.x + 9, pane.y), (rows.x + 20, rows.y + 3)
 
 
+@pytest.mark.long
 async def test_click_drag_and_wheel_reach_the_screen(tmp_path: Path) -> None:
     """All of a drag is sent at once: no hand is faster."""
     byte, border, row = await places()

@@ -40,6 +40,7 @@ def test_formats_go_round_through_all() -> None:
     assert form is TimeFormat.START
 
 
+@pytest.mark.long
 async def test_t_changes_the_format(shared: SharedScreens) -> None:
     async with shared.opened(JAVA) as screen:
         rows = [screen.main.capture.exchange(n).row for n in range(8)]

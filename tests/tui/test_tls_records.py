@@ -87,6 +87,7 @@ def test_a_decompressed_field_marks_the_records_of_its_section() -> None:
         assert (model.source, model.node.source) == (model.traced.sources[0], 0)
 
 
+@pytest.mark.long
 async def test_the_key_for_bytes_shows_the_records_of_the_field_and_their_packets() -> None:
     async with opened(JAVA_1_3) as screen:
         screen.list.cursor = PRODUCE

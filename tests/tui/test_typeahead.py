@@ -100,6 +100,7 @@ async def test_a_filter_is_typed_at_once() -> None:
         assert screen.main.view.is_filtered
 
 
+@pytest.mark.long
 async def test_a_key_that_is_held_counts_each_time() -> None:
     async with opened(JAVA) as screen:
         type_at_once(screen, *"j" * 30, "k", *"jjj")

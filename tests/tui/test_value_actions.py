@@ -46,6 +46,7 @@ async def recording() -> AsyncIterator[tuple[Screen, Recorder]]:
             yield screen, main
 
 
+@pytest.mark.long
 async def test_a_field_becomes_a_filter_and_a_column() -> None:
     async with recording() as (screen, main):
         await to(screen, "CreateTopics")

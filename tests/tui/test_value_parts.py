@@ -22,6 +22,7 @@ ORDERS = str(PCAPS / "records/orders.pcapng")
 VALUE = "body.topic_data[0].partition_data[0].records[0].records[0].value"
 
 
+@pytest.mark.long
 async def test_a_record_in_json_is_a_tree_and_its_members_lead_to_their_bytes_and_back(tmp_path: Path) -> None:
     async with opened(ORDERS) as screen:
         await screen.press("4", "5", "G")
@@ -67,6 +68,7 @@ def shown(screen: Screen) -> str:
     return "\n".join(strip.text for strip in screen.fields.render_lines(screen.fields.outer_size.region))
 
 
+@pytest.mark.long
 async def test_a_long_text_opens_to_lines_that_follow_the_width(tmp_path: Path) -> None:
     words = " ".join(f"word{n}" for n in range(30)) + " [/bold]\x1b[31m"
     turns = [Turn(True, request(1, client_id=words.encode()))]
@@ -94,6 +96,7 @@ def leaves(path: str) -> Iterator[tuple[Node, ExchangeModel]]:
                             yield node, model
 
 
+@pytest.mark.long
 def test_members_are_written_where_they_say() -> None:
     count = 0
     for node, model in leaves(ORDERS):
@@ -168,6 +171,7 @@ def test_records_of_a_produce_have_the_offsets_that_the_response_gives_them() ->
         assert {model.traced.log_offset(node) for node in model.traced.message.tree.walk()} == {None}
 
 
+@pytest.mark.long
 @pytest.mark.slow
 async def test_the_list_of_records_says_where_a_produced_one_went() -> None:
     async with opened(JAVA) as screen:

@@ -16,6 +16,7 @@ from tui.app import KDissectApp
 from tui.screens.main_screen import MainScreen
 
 
+@pytest.mark.long
 async def test_the_screen_works_while_the_capture_is_read() -> None:
     with Halting([JAVA]) as capture:
         async with KDissectApp(MainScreen(capture)).run_test(size=(120, 40)) as pilot:
@@ -43,6 +44,7 @@ async def test_timelines_open_while_the_capture_is_read_and_fill_when_it_is() ->
             await screen.until(lambda: "JoinGroup" in screen.lines())
 
 
+@pytest.mark.long
 async def test_the_cursor_stays_with_its_row_when_rows_get_their_final_order() -> None:
     with Halting([str(PCAPS / "kafka-python-as-0.10-sasl.pcapng")]) as capture:
         async with KDissectApp(MainScreen(capture)).run_test(size=(120, 40)) as pilot:

@@ -245,7 +245,7 @@ def _by_tier(
     return equal, pairs
 
 
-class _Candidate(NamedTuple):
+class _PossiblePair(NamedTuple):
     """Two names that may be matched, by their places."""
 
     likeness: tuple[float, ...]
@@ -271,7 +271,7 @@ def _by_use(
         for side, names in zip(uses, (a, b), strict=True)
     )
     candidates = [
-        _Candidate((alike[0], words.likeness(one, other), alike[1]), i, j)
+        _PossiblePair((alike[0], words.likeness(one, other), alike[1]), i, j)
         for i, (one, mine) in enumerate(own)
         for j, (other, its) in enumerate(others)
         if (alike := of_uses(mine, its)) is not None
@@ -280,7 +280,7 @@ def _by_use(
     return [(a[i], b[j]) for i, j in _chosen(candidates)]
 
 
-def _certain(candidates: Sequence[_Candidate]) -> Iterator[_Candidate]:
+def _certain(candidates: Sequence[_PossiblePair]) -> Iterator[_PossiblePair]:
     """Yield those of which either name is more like the other one than like all others."""
     likenesses: dict[tuple[int, int], list[tuple[float, ...]]] = {}
     for each in candidates:
@@ -290,7 +290,7 @@ def _certain(candidates: Sequence[_Candidate]) -> Iterator[_Candidate]:
     return (each for each in candidates if most[0, each.i] == most[1, each.j] == (each.likeness, 1))
 
 
-def _chosen(candidates: Iterable[_Candidate]) -> list[tuple[int, int]]:
+def _chosen(candidates: Iterable[_PossiblePair]) -> list[tuple[int, int]]:
     """Return the pairs of which each name is in one: the most alike first, and of those the first to appear."""
     chosen: dict[int, int] = {}
     taken: set[int] = set()
@@ -322,7 +322,7 @@ def _numbered(
     of their own side that is used the most like them."""
     common: tuple[dict[EntityName, EntityName], dict[EntityName, EntityName]] = ({}, {})
     likenesses = (
-        _Candidate(tuple(map(_likeness, roles[0][one], roles[1][other])), i, j)
+        _PossiblePair(tuple(map(_likeness, roles[0][one], roles[1][other])), i, j)
         for i, one in enumerate(names[0][:MAX_MATCHED])
         for j, other in enumerate(names[1][:MAX_MATCHED])
     )

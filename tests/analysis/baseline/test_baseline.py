@@ -55,6 +55,7 @@ def test_the_same_program_recorded_again_holds(client: str) -> None:
     assert {each.status for each in outcomes} == {RuleStatus.HELD}
 
 
+@pytest.mark.long
 def test_other_clients_do_not_hold() -> None:
     texts = {client: text_of(bundled(f"compare-{client}-1")) for client in CLIENTS}
     for client, text in texts.items():

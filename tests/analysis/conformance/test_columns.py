@@ -73,6 +73,7 @@ def test_columns_and_single_messages_agree(path: Path) -> None:
     assert said(held(path, RULES)) == said(held(path, CAREFUL))
 
 
+@pytest.mark.long
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", some_of(range(8), 0))
 def test_columns_and_single_messages_agree_on_damaged_messages(seed: int, tmp_path: Path) -> None:
@@ -160,6 +161,7 @@ def test_columns_and_single_messages_agree_on_conversations(family: str, seeds: 
         assert said(held(path, RULES)) == said(held(path, CAREFUL)), seed
 
 
+@pytest.mark.long
 @given(
     st.lists(
         st.tuples(st.integers(0, 20), st.booleans(), st.none() | st.integers(0, 9)).filter(lambda row: any(row[1:])),

@@ -226,6 +226,7 @@ def test_a_real_broker_passes_on_what_its_client_sent() -> None:
     assert counts(checked(str(PCAPS / "kraft-quorum.pcapng")), "unknown-tags-dropped") == (6, 0)
 
 
+@pytest.mark.long
 @pytest.mark.slow
 @cases("name", ["java-sasl-scram-sha-512", "java-sasl-refused", "java-admin", "plain-socket-sasl-v0"])
 def test_rules_see_the_same_where_secrets_are_masked(name: str) -> None:

@@ -68,6 +68,7 @@ def sent_before(error: int | None, *, drop_partitions: int = 0) -> Callable[[Lin
     return change
 
 
+@pytest.mark.long
 @cases("error", [6, 7, 46, None])
 def test_records_sent_again_are_no_further_records(tmp_path: Path, error: int | None) -> None:
     """Refused (NOT_LEADER_OR_FOLLOWER, REQUEST_TIMED_OUT, DUPLICATE_SEQUENCE_NUMBER), or without a response."""

@@ -54,6 +54,7 @@ def check(a: str, b: str) -> None:
         assert comparison.not_compared, (a, b)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("client", QUICK)
 def test_what_was_not_captured_is_no_difference(client: str, tmp_path: Path) -> None:
     whole = str(recording(client, "plain-1"))

@@ -40,6 +40,7 @@ def test_equal_messages_are_equal_decoded(bundled: Path) -> None:
         check(capture)
 
 
+@pytest.mark.long
 @pytest.mark.slow
 @pytest.mark.parametrize("client", ["java", "librdkafka", "kafka-python", "aiokafka"])
 def test_no_change_of_bytes_is_taken_for_none(client: str, tmp_path: Path) -> None:

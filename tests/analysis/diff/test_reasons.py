@@ -67,6 +67,7 @@ PLAIN = (
 )  # fmt: skip
 
 
+@pytest.mark.long
 @pytest.mark.slow
 @costly(3)
 @given(st.sampled_from(PLAIN), st.integers(100_000_000, 1 << 30), st.data())
@@ -290,6 +291,7 @@ def test_an_epoch_without_a_producer_id_is_a_difference_and_the_sequence_follows
     assert "base_sequence" in entry.explanation
 
 
+@pytest.mark.long
 def test_what_follows_from_static_membership_is_part_of_it() -> None:
     """Three consumers are restarted one after the other: static ones join without an id, and do not leave (KIP-345)."""
     dynamic, static = (str(PCAPS / "groups" / f"rolling-restart{name}.pcapng.gz") for name in ("", "-static"))
@@ -341,6 +343,7 @@ def test_who_is_asked_for_a_member_id(version: int, body: dict[str, object], ste
     assert retried_step("Heartbeat", version, body) == ""
 
 
+@pytest.mark.long
 def test_a_program_in_transactions_and_in_a_new_group_differs_in_just_that() -> None:
     """librdkafka produces with and without a transaction, and joins by KIP-848 and without."""
     folder = PCAPS / "clients" / "librdkafka-2.16"

@@ -29,6 +29,7 @@ def brief(comparison: DiffResult) -> list[tuple[str, str, str, str, str]]:
     return sorted(entry_texts(comparison))
 
 
+@pytest.mark.long
 @pytest.mark.slow
 @costly(2)
 @given(other=st.sampled_from(OTHERS), chance=st.randoms(use_true_random=False))
@@ -139,6 +140,7 @@ WORDS = {"sarama-2.3.0": ("sarama-", "ramasa-"), "kafkajs": ("kafkajs-", "jskafk
 """How the names of topics, groups and client ids of a recording begin, and other names of the same size."""
 
 
+@pytest.mark.long
 @pytest.mark.slow
 @pytest.mark.parametrize("name", some_of(WORDS, "kafkajs", "java"))
 def test_a_program_that_asks_for_all_topics_does_the_same_in_another_cluster(tmp_path: Path, name: str) -> None:
@@ -151,6 +153,7 @@ def test_a_program_that_asks_for_all_topics_does_the_same_in_another_cluster(tmp
     assert entry_texts(compared(bundled(name), edited(bundled(name), tmp_path, elsewhere))) == []
 
 
+@pytest.mark.long
 @pytest.mark.slow
 @pytest.mark.parametrize(("name", "other"), [("sarama-2.3.0", "franz-go"), ("kafkajs", "sarama-2.3.0")])
 def test_a_report_is_the_same_of_another_cluster(tmp_path: Path, name: str, other: str) -> None:

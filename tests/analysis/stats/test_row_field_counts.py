@@ -48,6 +48,7 @@ def expected(field: RowField, some: list[Exchange]) -> CountsByKey[str]:
     return counts
 
 
+@pytest.mark.long
 @given(st.data(), st.sampled_from(NAMES), st.integers(1, 70))
 def test_columns_count_what_exchanges_say(data: st.DataObject, name: str, rows_per_step: int) -> None:
     capture, exchanges = examined(name)

@@ -28,6 +28,7 @@ def wanted(expression: str, path: Path | str = "", ring: RingSettings | None = N
     return CaptureSettings("any", (9092,), expression, promiscuous=False, path=str(path), ring=ring)
 
 
+@pytest.mark.long
 @pytest.mark.slow
 @needs_rights
 def test_it_captures_what_the_filter_says(tool: str, tmp_path: Path) -> None:
@@ -51,6 +52,7 @@ def test_it_captures_what_the_filter_says(tool: str, tmp_path: Path) -> None:
         assert not recording.failure
 
 
+@pytest.mark.long
 @pytest.mark.slow
 @needs_rights
 def test_a_wrong_filter_is_reported(tool: str) -> None:
@@ -58,6 +60,7 @@ def test_a_wrong_filter_is_reported(tool: str) -> None:
         Recording(wanted("tcp prt 9092"))
 
 
+@pytest.mark.long
 @pytest.mark.slow
 @needs_rights
 def test_only_dumpcap_writes_rings(tool: str, tmp_path: Path) -> None:

@@ -53,6 +53,7 @@ def finished(recording: Recording) -> None:
     assert not recording.failure
 
 
+@pytest.mark.long
 @pytest.mark.slow
 @needs_rights
 @pytest.mark.parametrize("interface", ["lo", "any"])
@@ -152,6 +153,7 @@ def _is_zombie(process: int) -> bool:
     return Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0] == "Z"
 
 
+@pytest.mark.long
 @needs_rights
 def test_a_terminal_s_signals_are_not_the_capture_process_s(tmp_path: Path) -> None:
     with broker() as port, Recording(wanted(port, tmp_path / "kept.pcapng")) as recording:
@@ -187,6 +189,7 @@ def _swallow(connection: socket.socket) -> None:
         pass
 
 
+@pytest.mark.long
 @pytest.mark.slow
 @needs_rights
 def test_files_of_a_ring_are_whole_and_as_many_as_configured(tmp_path: Path) -> None:
@@ -207,6 +210,7 @@ def test_files_of_a_ring_are_whole_and_as_many_as_configured(tmp_path: Path) -> 
     assert sorted(found) == [*range(400 - len(found), 400)]
 
 
+@pytest.mark.long
 @pytest.mark.slow
 @needs_rights
 def test_a_ring_is_followed_from_its_first_file_to_its_last(tmp_path: Path) -> None:
@@ -225,6 +229,7 @@ def test_a_ring_is_followed_from_its_first_file_to_its_last(tmp_path: Path) -> N
             assert not capture.problems
 
 
+@pytest.mark.long
 def test_a_missing_interface_is_reported_with_the_existing_ones() -> None:
     with pytest.raises(CaptureError, match=r"^unknown interface 'nowhere0'; known are lo, .*any$"):
         Recording(wanted(9092, interface="nowhere0"))

@@ -118,6 +118,7 @@ def test_a_host_in_a_message_still_equals_the_address_of_the_packets() -> None:
     assert again.body["brokers"][0]["host"] == redactor.addresses.of("10.9.8.77") != "10.9.8.77"
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_records_of_internal_topics_keep_their_type() -> None:
     with Capture([str(PCAPS / "kraft-quorum.pcapng")]) as capture:

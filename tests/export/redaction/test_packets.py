@@ -193,6 +193,7 @@ def damaged(packets: list[Packet], chance: random.Random) -> list[Packet]:
     return out
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("name", "seed"),
     [

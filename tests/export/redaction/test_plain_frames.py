@@ -134,6 +134,7 @@ def test_codecs(codec: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
     assert not any(word in b"".join(plain.frames) for word in (b"payments", b"value", b"key-of", b"trace", b"abcd"))
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_many_records_need_no_tree(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A frame of a few kilobytes may have that many, and their trees took a second a frame."""

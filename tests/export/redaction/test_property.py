@@ -19,6 +19,7 @@ from tests.traffic import seeds
 from tools.fuzz.redactions import Letterings, left_in_frames, left_of_names, redaction_file
 
 
+@pytest.mark.long
 @pytest.mark.slow
 @costly(2)
 @given(chance=seeds)

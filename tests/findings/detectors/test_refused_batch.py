@@ -6,6 +6,8 @@ import zlib
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from tests.cases import cases
 from tests.findings.wire import Wire, pcap_of
 from tests.test_mistakes import findings
@@ -55,6 +57,7 @@ def said(folder: Path, version: int, records: dict[str, Any], error: int) -> lis
     return [each.message for each in found]
 
 
+@pytest.mark.long
 @cases(
     ("version", "records", "error", "words"),
     [

@@ -43,6 +43,7 @@ def check(name: str, version: int, chance: random.Random) -> None:
     assert write(name, version, values) == raw
 
 
+@pytest.mark.long
 @pytest.mark.slow
 @cases("entry", MESSAGES, ids=lambda entry: entry.name)
 def test_made_messages_are_read_as_they_were_made(entry: IndexEntry) -> None:

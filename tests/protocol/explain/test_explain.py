@@ -36,6 +36,7 @@ def test_every_example_is_read_back_without_a_finding_and_its_leaves_tile_it() -
             )
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_every_picture_fits_the_page_and_names_every_field() -> None:
     for name, version in EVERY:

@@ -31,6 +31,7 @@ def crc32c(kernel: ctypes.CDLL, data: np.ndarray) -> int:
     return kernel.kernel_crc32c(data.ctypes.data, len(data))
 
 
+@pytest.mark.long
 @pytest.mark.slow
 @given(st.binary(max_size=200), st.integers(0, 8))
 def test_the_checksum_of_any_bytes_is_googles(kernel: ctypes.CDLL, data: bytes, start: int) -> None:

@@ -49,6 +49,7 @@ def test_an_enum_has_its_members(name: str, kind: type[IntEnum]) -> None:
     assert numbers(name) == {key: int(value) for key, value in kind.__members__.items()}
 
 
+@pytest.mark.long
 def test_tables_have_their_entries() -> None:
     assert list(numbers("SCALAR")) == [each.upper() for each in SCALARS]
     assert numbers("SCOPE")["SCOPE_NAMES"] == len(SCOPE)
@@ -79,6 +80,7 @@ def test_an_unchanged_header_is_not_written_again(tmp_path: Path, monkeypatch: p
     assert shared.HEADER.read_text(encoding="utf-8") == shared.header()
 
 
+@pytest.mark.long
 def test_structures_have_the_members_of_their_declarations() -> None:
     declared = """
     const uint64_t *first, *second; /* addresses; of two, or of none */
