@@ -28,6 +28,7 @@ class CauseKind(Enum):
     REPLACED = "instance-returned"
     SUBSCRIPTION = "subscription"
     METADATA = "metadata"
+    CONFIG = "config"
     REQUESTED = "requested"
     REVOKED = "second-step"
     REFUSED = "refused"
@@ -108,6 +109,7 @@ WORDS: Final = {
         "changed its subscription", "", "call subscribe once; see which topics a pattern matches"
     ),
     CauseKind.METADATA: CauseWords("requested it as leader", "the metadata of its topics changed"),
+    CauseKind.CONFIG: CauseWords("requested it", "its connectors or tasks changed"),
     CauseKind.REQUESTED: CauseWords("requested it"),
     CauseKind.REVOKED: CauseWords("rejoined after it gave up partitions", "the second step of a cooperative rebalance",
                                   names_reason=False),
@@ -164,7 +166,9 @@ def join_kind(reason: str) -> CauseKind | None:
     return known if reason else None
 
 
-_INFERRED: Final = frozenset((CauseKind.POLL_TIMEOUT, CauseKind.UNSUBSCRIBED, CauseKind.SESSION_TIMEOUT))
+_INFERRED: Final = frozenset(
+    (CauseKind.POLL_TIMEOUT, CauseKind.UNSUBSCRIBED, CauseKind.SESSION_TIMEOUT, CauseKind.CONFIG)
+)
 
 
 def seemingly(kind: CauseKind, *, sure: bool) -> str:

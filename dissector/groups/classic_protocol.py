@@ -10,8 +10,9 @@ from dissector.groups.rebalance import MAX_CHANGES, MemberChange, Rebalance, Sto
 from dissector.protocol.schema.api_keys import ApiKey
 from dissector.protocol.schema.error_codes import ErrorCode
 
-_COOPERATIVE: Final = ("cooperative", "stream")
-"""Parts of the names of assignors with which members keep partitions while they join."""
+_COOPERATIVE: Final = ("cooperative", "stream", "compatible", "sessioned")
+"""Parts of the names of assignors with which members keep partitions while they join; workers of Connect keep their
+tasks with the last two (KIP-415, KIP-507)."""
 
 
 class ClassicProtocol:
@@ -50,6 +51,7 @@ class ClassicProtocol:
         self._state.roster.place(member, said.now)
         member.joined_ns = member.active_ns = event.done_ns
         member.session_ms, member.rebalance_ms = said.session_ms, said.rebalance_ms
+        member.config_offset = said.config_offset
         member.topics_key, member.must_rejoin, member.gone, member.is_away = said.topics_key, False, None, False
         self._state.roster.settle(member)
 
@@ -89,7 +91,9 @@ class ClassicProtocol:
             if member.must_rejoin:
                 return None
             kind, sure = (CauseKind.REVOKED, False) if said.owns else (CauseKind.REJOINED, True)
-            if leads and kind is CauseKind.REJOINED:
+            if member.config_offset < said.config_offset:  # a worker of Connect, which has read more since
+                kind, sure = CauseKind.CONFIG, False
+            elif leads and said.topics_key and kind is CauseKind.REJOINED:  # only consumers follow topics
                 kind, sure = CauseKind.METADATA, False
         reason = "" if kind is CauseKind.SUBSCRIPTION else said.reason
         details = f"now {', '.join(said.topics)}" if kind is CauseKind.SUBSCRIPTION else ""

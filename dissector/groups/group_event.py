@@ -74,6 +74,8 @@ class GroupFields(NamedTuple):
     departures: tuple[Departure, ...] = ()
     node: int = NOWHERE
     """The coordinator."""
+    config_offset: int = NOWHERE
+    """How far a worker of Connect has read the topic of its connectors; -1 if it has read nothing."""
 
 
 class GroupEvent(NamedTuple):
@@ -146,6 +148,7 @@ def _join(fields: GroupFields, version: int, request: Body, response: Body) -> G
         members=members,
         **_subscription(topics),
         owns=any(each.get("owned_partitions") for each in metadata),
+        config_offset=max((_number(each.get("config_offset")) for each in metadata), default=NOWHERE),
         chosen=_text(response.get("protocol_name")),
         session_ms=_number(request.get("session_timeout_ms")),
         rebalance_ms=_number(request.get("rebalance_timeout_ms")),

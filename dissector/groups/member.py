@@ -47,6 +47,7 @@ class Member:
     rebalance_ms: int = NOWHERE
     beat_ms: int = NOWHERE
     topics_key: int = 0
+    config_offset: int = NOWHERE
     must_rejoin: bool = False
     """Whether it heard REBALANCE_IN_PROGRESS since it joined."""
     gone: CauseKind | None = None

@@ -37,7 +37,7 @@ class Told:
              member: str = "", **said: Any) -> None:  # fmt: skip
         listed = tuple((f"{each}-id", "") for each in members.split())
         self.say(at, ApiKey.JOIN_GROUP, client, done, member=member or f"{client}-id", now=generation, members=listed,
-                 leads=bool(listed), chosen="range", **{**LIMITS, **said})  # fmt: skip
+                 leads=bool(listed), **{"chosen": "range", **LIMITS, **said})  # fmt: skip
 
     def beat(self, at: float, client: str, generation: int, error: int = 0) -> None:
         self.say(at, ApiKey.HEARTBEAT, client, member=f"{client}-id", generation=generation, error=error)
@@ -217,6 +217,25 @@ def test_what_several_members_did_is_told_in_the_plural() -> None:
     told.leave(7, "c")
     told.join(7.5, "a", 3, "a")
     assert "2 members (b, c) left: their consumers were closed" in told.sentence()
+
+
+def test_a_worker_of_connect_that_has_read_more_of_its_topic_rejoins_for_that() -> None:
+    told = Told()
+    for at, config_offset in enumerate((-1, 2, 2, 4), 1):
+        told.join(at, "a", at, "a", chosen="sessioned", config_offset=config_offset)
+    changed = (CauseKind.CONFIG, "a", False)
+    assert told.causes() == [changed, (CauseKind.REJOINED, "a", True), changed]
+    assert "its connectors or tasks changed, apparently" in told.sentence()
+    assert all(each.cooperative for each in told.history.rebalances)
+
+
+@pytest.mark.parametrize(("topics_key", "kind"), [(7, CauseKind.METADATA), (0, CauseKind.REJOINED)])
+def test_only_a_leader_with_a_subscription_follows_its_topics(topics_key: int, kind: CauseKind) -> None:
+    """Schema Registry has a group without topics."""
+    told = Told()
+    for at in (1, 2):
+        told.join(at, "a", at, "a", topics_key=topics_key)
+    assert told.causes() == [(kind, "a", kind is CauseKind.REJOINED)]
 
 
 def join_of(at: int, **said: Any) -> GroupEvent:
