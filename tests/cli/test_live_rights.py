@@ -14,7 +14,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Final
-from xml.etree import ElementTree
 
 import pytest
 
@@ -243,46 +242,6 @@ for bad in (b"x\\0\\0\\0\\0", b"c\\4\\0\\0\\0....", b"c\\0\\0\\0\\0", b"p\\xff\\
     assert holder.processes_of([pair]) == {}
 """
     subprocess.run([sys.executable, "-c", code], check=True, timeout=HANGS)
-
-
-def reports(folder: Path) -> list[str]:
-    return ["--check", "--junit", f"{folder}/made/rules.xml", "--summary", f"{folder}/summary.md"]
-
-
-@pytest.mark.long
-@pytest.mark.parametrize(("environment", "owner"), [({}, 0), (SUDO, CALLER)])
-def test_reports_are_written_where_only_root_may_write(environment: dict[str, str], owner: int, tmp_path: Path) -> None:
-    """As in a container whose job is root's: its summary is there before, and is root's."""
-    (tmp_path / "made").mkdir()
-    rules, summary = tmp_path / "made/rules.xml", tmp_path / "summary.md"
-    rules.write_text("an earlier report, longer than this one\n" * 500)
-    summary.write_text("what the command wrote\n")
-    for each in (rules, summary):
-        os.chown(each, owner, owner)
-    tmp_path.chmod(0o700)
-    with broker() as port, live("-p", str(port), *reports(tmp_path), **environment) as process:
-        assert rules.stat().st_size > 10_000
-        talk(port, 3)
-        time.sleep(0.5)
-        ended(process)
-    assert summary.read_text().startswith("what the command wrote\n\n# 3 exchanges in 1 file: 0 rules")
-    assert ElementTree.parse(rules).getroot()[0].get("name") == "kdissect check"
-
-
-@pytest.mark.long
-def test_a_report_that_who_called_sudo_may_not_write_is_refused_before_anything_is_captured(tmp_path: Path) -> None:
-    summary = tmp_path / "summary.md"
-    summary.write_text("root's")
-
-    def refusal() -> str:
-        done = run_module(KDISSECT[-1], ["live", *reports(tmp_path)], os.environ | SUDO, longest=HANGS)
-        assert (done.returncode, done.stdout) == (2, b"")
-        return done.stderr.decode()
-
-    assert refusal() == f"kdissect: can't write {tmp_path}/made/rules.xml: permission denied\n"
-    (tmp_path / "made").mkdir()
-    assert refusal() == f"kdissect: can't write {summary}: it exists, and user {CALLER} may not write to it\n"
-    assert summary.read_text() == "root's"
 
 
 def recorders(path: Path) -> list[int]:
