@@ -3,7 +3,7 @@
 from typing import Final
 
 from dissector.groups.causes import CauseKind, is_follower, join_kind, leave_kind
-from dissector.groups.group_event import Departure, GroupEvent
+from dissector.groups.group_event import NOWHERE, Departure, GroupEvent
 from dissector.groups.group_state import REMOVED, STEPS, GroupState
 from dissector.groups.member import Member
 from dissector.groups.rebalance import MAX_CHANGES, MemberChange, Rebalance, Stop, Trigger, keep
@@ -91,7 +91,7 @@ class ClassicProtocol:
             if member.must_rejoin:
                 return None
             kind, sure = (CauseKind.REVOKED, False) if said.owns else (CauseKind.REJOINED, True)
-            if member.config_offset < said.config_offset:  # a worker of Connect, which has read more since
+            if NOWHERE != member.config_offset < said.config_offset:  # a worker of Connect that has read more since
                 kind, sure = CauseKind.CONFIG, False
             elif leads and said.topics_key and kind is CauseKind.REJOINED:  # only consumers follow topics
                 kind, sure = CauseKind.METADATA, False

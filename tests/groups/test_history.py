@@ -229,6 +229,13 @@ def test_a_worker_of_connect_that_has_read_more_of_its_topic_rejoins_for_that() 
     assert all(each.cooperative for each in told.history.rebalances)
 
 
+def test_a_worker_whose_earlier_offset_was_not_captured_may_have_read_nothing_since() -> None:
+    told = Told()
+    told.join(1, "a", 1, "a", chosen="sessioned")
+    told.join(2, "a", 2, "a", chosen="sessioned", config_offset=4)
+    assert told.causes() == [(CauseKind.REJOINED, "a", True)]
+
+
 @pytest.mark.parametrize(("topics_key", "kind"), [(7, CauseKind.METADATA), (0, CauseKind.REJOINED)])
 def test_only_a_leader_with_a_subscription_follows_its_topics(topics_key: int, kind: CauseKind) -> None:
     """Schema Registry has a group without topics."""
