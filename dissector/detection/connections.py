@@ -21,6 +21,9 @@ class Connections(Protocol):
         """Address and port of each different end that is one side of connections; and for every connection which of
         them is its own."""
 
+    def routes(self, connections: Int64, clients: Int64) -> Int64:
+        """The number of each connection's client address and server end, those of equal ones from 0."""
+
     def syn_side(self, connection: int) -> int:
         """The side that opened the connection, -1 where the capture did not see it."""
 

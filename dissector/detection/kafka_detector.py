@@ -276,6 +276,13 @@ class KafkaDetector:
         """The side of a connection's client, `NO_CLIENT` where it is not known to speak Kafka."""
         return self.client_side.item(connection) if connection < len(self.client_side) else NO_CLIENT
 
+    def clients(self, connections: Int64) -> Int64:
+        """The same of many, `(n,)`."""
+        found = np.full(len(connections), NO_CLIENT, np.int64)
+        known = connections < len(self.client_side)
+        found[known] = self.client_side.values[connections[known]]
+        return found
+
     def is_client(self, direction: int) -> bool:
         """Whether a direction is a client's, as far as is known."""
         connection, side = divmod(direction, 2)

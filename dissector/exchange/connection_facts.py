@@ -44,9 +44,18 @@ class EndpointNames:
 
     def servers(self, connections: Int64) -> tuple[list[str], Int64]:
         """The different servers of connections, as `host:port`, and for every connection which of them is its own."""
-        sides = np.array([1 - self.client_side(each) for each in connections.tolist()], np.int64)
-        ends, which = self._connections.ends(connections, sides)
+        ends, which = self._connections.ends(connections, 1 - self._client_sides(connections))
         return [endpoint_name(*each) for each in ends], which
+
+    def routes(self, connections: Int64) -> Int64:
+        """Numbers, `(n,)`, that are equal where client and server are, whatever the client's port is."""
+        return self._connections.routes(connections, self._client_sides(connections))
+
+    def _client_sides(self, connections: Int64) -> Int64:
+        sides = self._detector.clients(connections)
+        unknown = np.flatnonzero(sides == NO_CLIENT)
+        sides[unknown] = [self.client_side(each) for each in connections[unknown].tolist()]
+        return sides
 
     def client_side(self, connection: int) -> int:
         """The side of the client, 0 or 1; 0 where nothing shows who it is."""

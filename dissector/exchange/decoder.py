@@ -134,6 +134,10 @@ class ExchangeDecoder:
         """The client's end of a connection and the server's, as `host:port`."""
         return self._endpoints.of(connection)
 
+    def routes(self, connections: Int64) -> Int64:
+        """Numbers, `(n,)`, that are equal where client and server are, whatever the client's port is."""
+        return self._endpoints.routes(connections)
+
     def _facts(self, connection: int) -> ConnectionFacts:
         ends, begin_ns = self._endpoints.of(connection), self._connections.first_time_ns(connection)
         side = self._endpoints.client_side(connection)

@@ -127,13 +127,25 @@ class ConnectionTable:
         come; and for every connection which of them is its own."""
         if not len(connections):
             return [], connections
+        ends = self._ends(connections, sides)
+        firsts, which = distinct(ends)
+        return [(_text(each[:2].tobytes()), int(each[2])) for each in ends[firsts]], which
+
+    def routes(self, connections: Int64, clients: Int64) -> Int64:
+        """Number the different pairs of a client's address, whatever its port is, and a server's end, from 0; return
+        the number of each connection's, `(n,)`. `clients` are the sides of the clients."""
+        if not len(connections):
+            return connections
+        pairs = np.column_stack([self._ends(connections, clients)[:, :2], self._ends(connections, 1 - clients)])
+        return distinct(pairs)[1]
+
+    def _ends(self, connections: Int64, sides: Int64) -> UInt64:
+        """The address, two words, and the port of one side of each connection, `(n, 3)`."""
         words = self._key.values[connections].view(np.uint64).reshape(-1, WORDS)
         is_higher = self._higher.values[connections] == (sides == 0)
         address = np.where(is_higher[:, None], words[:, 2:4], words[:, :2])
         port = np.where(is_higher, words[:, 4] & np.uint64(0xFFFF), words[:, 4] >> np.uint64(16))
-        ends = np.column_stack([address, port])
-        firsts, which = distinct(ends)
-        return [(_text(each[:2].tobytes()), int(each[2])) for each in ends[firsts]], which
+        return np.column_stack([address, port])
 
     def take_closed(self) -> Int64:
         """Return connections that closed since the last call: evicted, or replaced by another of the same endpoints."""

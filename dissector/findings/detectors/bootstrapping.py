@@ -3,13 +3,14 @@ that connect again and again without a request that does anything."""
 
 from functools import lru_cache
 from ipaddress import ip_address
+from itertools import compress
 from typing import ClassVar, Final, NamedTuple
 
 import numpy as np
 
-from dissector.core.arrays import Bool
+from dissector.core.arrays import Bool, Int64
 from dissector.core.batches import NEVER
-from dissector.core.columns import tuples
+from dissector.core.columns import is_in, tuples
 from dissector.core.finding import Severity
 from dissector.core.text import duration
 from dissector.core.times import SECOND
@@ -20,7 +21,7 @@ from dissector.findings.framework.detector import Aggregator
 from dissector.findings.framework.examined_rows import ExaminedRows
 from dissector.findings.framework.extractor import NO_API, ONE_PER_SCOPE, Apis, Extractor, ObservationSink, Scope
 from dissector.findings.framework.open_findings import FindingSink
-from dissector.findings.framework.recurrence import BoundedStates, Burst
+from dissector.findings.framework.recurrence import MAX_KEYS, Burst
 from dissector.index.exchange_table import NO_FRAME
 from dissector.protocol.schema.api_keys import ApiKey
 
@@ -32,8 +33,6 @@ BOOTSTRAP: Final = np.array(
     np.int64,
 )  # fmt: skip
 """APIs by which a client finds out where to go."""
-METADATA, WORKS = "metadata", "works"
-"""What is observed of a connection."""
 MANY: Final = 10
 SPAN_NS: Final = 30 * SECOND
 """So many connections within this time are a storm; a longer pause ends it."""
@@ -64,8 +63,10 @@ class BootstrapExtractor(Extractor):
 
     def __init__(self, context: FindingContext, sink: ObservationSink) -> None:
         super().__init__(context, sink)
-        self._known: BoundedStates[int, set[str]] = BoundedStates(set)
-        """By connection: what was observed of it."""
+        self._bootstrapped = _LatestConnections()
+        self._worked = _LatestConnections()
+        self._waiting = np.zeros(0, np.int64)
+        """A connection of each client and server of which Metadata was observed, and since then no work."""
 
     def needed_apis(self, rows: ExaminedRows, _is_clean: Bool) -> Apis:
         """All, if one of these rows may be where a storm is recognized: Metadata of a later connection."""
@@ -75,35 +76,98 @@ class BootstrapExtractor(Extractor):
         return frozenset((ApiKey.METADATA,)) if asks.any() else NO_API
 
     def examine_rows(self, rows: ExaminedRows) -> None:
-        """Observe which connections bootstrap, and which do more, in the order of rows."""
-        bootstraps = rows.has_both & (rows.api_key == ApiKey.METADATA)
-        is_unanswered = rows.is_exchange & (rows.response == NO_FRAME)  # a cause of a close says more
-        works = is_unanswered | (rows.has_both & ~np.isin(rows.api_key, BOOTSTRAP))
-        some = rows.where(_first(rows, bootstraps) | _first(rows, works))
-        is_metadata = (some.api_key == ApiKey.METADATA) & (some.response != NO_FRAME)
-        is_new = [self._is_new(*each) for each in tuples(some.connection, is_metadata)]
-        some, is_metadata = some.where(np.array(is_new, np.bool_)), is_metadata[is_new]
-        brokers = iter(self.context.brokers(some.row[is_metadata]))
+        """Observe which connections bootstrap, and which do more, in the order of rows: those that a finding may need.
+
+        Most clients bootstrap and then work, on each connection; that tells neither detector anything."""
+        some = self._first_rows(rows)
+        bootstraps = _bootstraps(some)
+        brokers = self.context.brokers(some.row[bootstraps])
+        names_own = bootstraps.copy()
+        names_own[bootstraps] = [_name_own_host(each) for each in brokers]
+        is_told = self._are_told(some.connection, bootstraps, names_own)
+        named, told = iter(compress(brokers, is_told[bootstraps].tolist())), some.where(is_told)
         columns = (
-            some.row, some.connection, some.packet, some.request_start, some.request_ns, some.response_ns, is_metadata,
+            told.row, told.connection, told.packet, told.request_start, told.request_ns, told.response_ns,
+            bootstraps[is_told],
         )  # fmt: skip
-        for row, connection, packet, start, request_ns, response_ns, bootstraps in tuples(*columns):
+        for row, connection, packet, start, request_ns, response_ns, is_bootstrap in tuples(*columns):
             scope = self.context.client(connection), self.context.server(connection)
-            if not bootstraps:
+            if not is_bootstrap:
                 self.observe(scope, row, (packet, start), Worked())
                 continue
             closed_ns, by_client = self.context.closed(connection)
             lived_ns = -1 if closed_ns == NEVER else max(0, closed_ns - request_ns)
-            advertised = _advertised(next(brokers), *scope)
+            advertised = _advertised(next(named), *scope)
             observed = Bootstrapped(request_ns, response_ns, lived_ns, by_client, *advertised)
             self.observe(scope, row, (packet, start), observed)
 
-    def _is_new(self, connection: int, is_metadata: bool) -> bool:
-        """Whether this was not observed of a connection yet."""
-        what, known = METADATA if is_metadata else WORKS, self._known.of(connection)
-        is_new = what not in known
-        known.add(what)
-        return is_new
+    def _first_rows(self, rows: ExaminedRows) -> ExaminedRows:
+        """Return the rows with which connections bootstrap for the first time, or work."""
+        is_unanswered = rows.is_exchange & (rows.response == NO_FRAME)  # a cause of a close says more
+        works = is_unanswered | (rows.has_both & ~is_in(rows.api_key, BOOTSTRAP))
+        first = _first(rows, _bootstraps(rows)), _first(rows, works)
+        bootstrapped, worked = (rows.where(each) for each in first)
+        is_new = np.zeros(len(rows.row), np.bool_)
+        is_new[np.flatnonzero(first[0])] = self._bootstrapped.are_new(bootstrapped.connection)
+        is_new[np.flatnonzero(first[1])] |= self._worked.are_new(worked.connection)
+        return rows.where(is_new)
+
+    def _are_told(self, connection: Int64, bootstraps: Bool, names_own: Bool) -> Bool:
+        """Return which of these connections, `(n,)`, may be of a storm, or end one: where a client bootstraps on many
+        in a row, or on the last ones, or has done so before; or where a broker leads it to itself."""
+        if self.context.is_part:
+            return np.ones(len(connection), np.bool_)
+        earlier = len(self._waiting)
+        connections = np.concatenate((self._waiting, connection))
+        routes = self.context.routes(connections)
+        leads_astray = np.zeros(len(routes), np.bool_)
+        leads_astray[earlier:] = names_own
+        leads_astray &= ~is_in(routes, self._of_same_host(connections[leads_astray], routes[leads_astray]))
+        order = np.argsort(routes, kind="stable")
+        asks, route = np.concatenate((np.ones(earlier, np.bool_), bootstraps))[order], routes[order]
+        begins = np.ones(len(order), np.bool_)
+        begins[1:] = (route[1:] != route[:-1]) | ~asks[:-1]
+        run = np.cumsum(begins) - 1
+        """Of the connections in a row on which a client bootstraps, with the next one on which it works."""
+        last = np.flatnonzero(np.append(begins, True)[1:])
+        is_open = asks[last]
+        is_told: Bool = is_open | (np.bincount(run[asks], minlength=len(last)) >= MANY)
+        is_told[run[(order < earlier) | leads_astray[order]]] = True
+        self._waiting = connections[np.sort(order[last[is_open]])][-MAX_KEYS:]
+        found = np.zeros(len(order), np.bool_)
+        found[order] = is_told[run]
+        return found[earlier:]
+
+    def _of_same_host(self, connections: Int64, routes: Int64) -> Int64:
+        """Return the routes on which client and server are one host."""
+        different, first = np.unique(routes, return_index=True)
+        ends = ((self.context.client(each), self.context.server(each)) for each in connections[first].tolist())
+        return different[np.fromiter((_is_same_host(*each) for each in ends), np.bool_, len(first))]
+
+
+class _LatestConnections:
+    """The connections of which something was observed, the latest ones of many."""
+
+    def __init__(self) -> None:
+        self._known = np.zeros(0, np.int64)
+
+    def are_new(self, connections: Int64) -> Bool:
+        """Return of which of these, each of them once, it was not, and add them."""
+        found = ~is_in(connections, self._known)
+        self._known = np.concatenate((self._known[~is_in(self._known, connections)], connections))[-MAX_KEYS:]
+        return found
+
+
+def _bootstraps(rows: ExaminedRows) -> Bool:
+    """Return which rows are answered requests for metadata."""
+    found: Bool = rows.has_both & (rows.api_key == ApiKey.METADATA)
+    return found
+
+
+@lru_cache(maxsize=1024)
+def _name_own_host(brokers: Brokers) -> bool:
+    """Whether a broker has an address that leads to the host of whoever uses it."""
+    return any(is_own_host(each.host) for each in brokers)
 
 
 def _advertised(brokers: Brokers, client: str, server: str) -> tuple[tuple[str, ...], tuple[str, ...], str]:

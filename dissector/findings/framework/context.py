@@ -18,6 +18,13 @@ class FindingContext(Protocol):
     def client(self, connection: int) -> str:
         """Return the client of a connection: its address without the port, which changes with each connection."""
 
+    def routes(self, connections: Int64) -> Int64:
+        """Return numbers, `(n,)`, that are equal where `client` and `server` are."""
+
+    @property
+    def is_part(self) -> bool:
+        """Whether this is a capture partition: between two rows others may have rows of the same client."""
+
     def client_id(self, row: int) -> str:
         """Return the client id of the request of a row; empty for none."""
 

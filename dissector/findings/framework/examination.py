@@ -79,7 +79,7 @@ class Examination:
         self._by_connection = RowsByConnection(index.table)
         self._retransmissions = retransmissions
         self._deliveries = deliveries
-        self._is_part = part
+        self.is_part = part
         self._plaintext = plaintext
         self._injected = InjectedRows(index.injections, decoder, connections.first_packet)
         self._copies: tuple[EqualStarts | None, Int64] = (None, np.zeros(0, np.int64))
@@ -239,6 +239,10 @@ class Examination:
     def _client(self, connection: int) -> str:
         return self._decoder.ends(connection)[0].rpartition(":")[0]
 
+    def routes(self, connections: Int64) -> Int64:
+        """Return numbers, `(n,)`, that are equal where `client` and `server` are."""
+        return self._decoder.routes(connections)
+
     def injections(self, rows: ExaminedRows) -> Iterator[tuple[int, InjectionNote]]:
         """Return the rows with which a proxy interfered, and how."""
         return self._injected.notes(rows)
@@ -294,7 +298,7 @@ class Examination:
     def may_be_copies(self, connections: Int64, apart_ns: int) -> Bool:
         """Return which connections may begin with the same sequence numbers as others within this time, or begin as
         others do that may: of a capture partition, which does not have all connections, all."""
-        if self._is_part:
+        if self.is_part:
             return np.ones(len(connections), np.bool_)
         starts = self._deliveries.equal_starts()
         if self._copies[0] is not starts:

@@ -1,8 +1,16 @@
 """Clients that do not get beyond bootstrapping, and what looks like it and is not."""
 
+from collections.abc import Iterator
+from itertools import chain
 from pathlib import Path
 
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from dissector.capture_session import Capture
 from dissector.core.finding import Finding
+from dissector.findings.framework.aggregation import aggregate
 from tests.cases import cases
 from tests.findings.conversations import troubles
 from tests.findings.wire import Wire, pcap_of
@@ -108,3 +116,42 @@ def test_logins_that_are_refused_are_no_storm(tmp_path: Path) -> None:
         wire.close(500 * n + 5)
         wires.append(wire)
     assert [each.code for each in found(tmp_path, *wires)] == ["error-storm"]
+
+
+@example(turns=[(0, 20 * "b"), (0, "w")], step=100, hosts="10.0.0.8")
+@example(turns=[(0, 20 * "b"), (0, "w")], step=18, hosts="10.0.0.8")
+@example(turns=[(0, "b"), (0, "w")], step=100, hosts="localhost")
+@given(
+    turns=st.lists(st.tuples(st.integers(0, 1), st.sampled_from(("b", 9 * "b", 20 * "b", "w"))), max_size=8),
+    step=st.integers(1, 100),
+    hosts=st.sampled_from(("10.0.0.9", "10.0.0.8", "localhost")),
+)
+def test_what_is_not_observed_of_a_capture_changes_no_finding(
+    tmp_path_factory: pytest.TempPathFactory, turns: list[tuple[int, str]], step: int, hosts: str
+) -> None:
+    wires = []
+    for n, (client, does) in enumerate((client, does) for client, some in turns for does in some):
+        wire = bootstrap(n, 1000 * n, hosts, client=f"10.0.0.{5 + 4 * client}")
+        if does == "w":
+            wire.exchange(1000 * n + 10, "Produce", 8, {"acks": 1})
+        wires.append(wire)
+    path = pcap_of(tmp_path_factory.mktemp("bootstraps"), *wires)
+    assert sorted(in_steps(path, step)) == sorted(of_all_observations(path))
+
+
+def in_steps(path: str, step: int) -> Iterator[tuple[str, str]]:
+    with Capture([path]) as capture:
+        for _ in chain(capture.read(), capture.findings.examine(step=step)):
+            pass
+        for _, finding in capture.findings.cross_message():
+            yield finding.code, finding.message
+
+
+def of_all_observations(path: str) -> Iterator[tuple[str, str]]:
+    """The findings that come of a partition, of which each observation is kept."""
+    with Capture([path]) as capture:
+        for _ in chain(capture.read(), capture.findings.examine(part=True)):
+            pass
+        observations = sorted(capture.findings.take_observations(), key=lambda each: (each.extractor, each.scope))
+        for _, finding in aggregate(observations):
+            yield finding.code, finding.message
