@@ -106,12 +106,14 @@ def repeated(source: Path, target: Path, packets: int, first: int = 0) -> None:
     rows = list(zip(batch.offset.tolist(), batch.captured.tolist(), batch.time_ns.tolist(), strict=True))
     span = rows[-1][2] - rows[0][2] + _MILLISECOND
     raws = [bytes(batch.data[offset : offset + size]) for offset, size, _ in rows]
+    clients = _client_places(raws)
     with target.open("wb") as file:
         file.write(_file_header(int(batch.link_type[0])))
         for turn in range(first, first - (-packets // len(rows))):
             block = bytearray()
-            for raw, (_, _, time_ns) in zip(raws[: packets - (turn - first) * len(rows)], rows, strict=False):
-                block += _record(_moved(raw, turn), time_ns + span * turn)
+            wanted = raws[: packets - (turn - first) * len(rows)]
+            for raw, at, (_, _, time_ns) in zip(wanted, clients, rows, strict=False):
+                block += _record(_moved(raw, at, turn), time_ns + span * turn)
             file.write(block)
 
 
@@ -132,10 +134,17 @@ def at_time(target: Path, packets: int, first: int, end_ns: int, most_ns: int) -
     target.write_bytes(data)
 
 
-def _moved(raw: bytes, turn: int) -> bytes:
-    """Another client address each turn: 127.x.y.z, in an Ethernet frame with IPv4 and no options."""
+def _client_places(raws: list[bytes]) -> list[int]:
+    """Where in each Ethernet frame, with IPv4 and no options, the client's address is: the end that sent the first
+    packet of its connection."""
+    clients: dict[frozenset[bytes], bytes] = {}
+    ends = [(raw[26:30] + raw[34:36], raw[30:34] + raw[36:38]) for raw in raws]
+    return [26 if clients.setdefault(frozenset(pair), pair[0]) == pair[0] else 30 for pair in ends]
+
+
+def _moved(raw: bytes, at: int, turn: int) -> bytes:
+    """Another client address each turn, 127.x.y.z, at this place."""
     address = bytes((127, 1 + turn // 65536, turn // 256 % 256, turn % 256))
-    at = 26 if int.from_bytes(raw[34:36], "big") != SERVER_PORT else 30
     return raw[:at] + address + raw[at + 4 :]
 
 
