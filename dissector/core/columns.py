@@ -19,7 +19,7 @@ from typing import Any, Final, Generic, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from dissector.core.arrays import Bool, Int64, UInt64
+from dissector.core.arrays import Bool, Int32, Int64, UInt64
 from dissector.core.process_memory import release_when_trimmed
 
 _FIRST_ROOM: Final = 1024
@@ -253,10 +253,12 @@ class ValueColumn(Generic[Value]):
             self._values.append(value)
         return number
 
-    def set(self, row: int, number: int) -> None:
-        """Give a row the value of a number."""
-        self._numbers.grow(row + 1)
-        self._numbers.values[row] = number
+    def set(self, rows: Int64, numbers: Int32) -> None:
+        """Give rows the values of these numbers, those with the number 0 nothing; of a row that comes again, the last
+        one."""
+        rows, numbers = rows[numbers > 0], numbers[numbers > 0]
+        self._numbers.grow(int(rows.max(initial=-1)) + 1)
+        self._numbers.values[rows] = numbers
 
     def get(self, row: int) -> Value | None:
         """The value of a row, None if it has none."""

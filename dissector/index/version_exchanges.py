@@ -70,12 +70,10 @@ class VersionExchanges:
         answered = _of_each_kind(version, equal_numbers(frames, responses, RESPONSE_ID.stop))
         software = [self._software_in(*each) for each in tuples(version[asked.first], requests[asked.first])]
         versions = [self._versions_in(*each) for each in tuples(version[answered.first], responses[answered.first])]
-        for each, of_request, of_response in tuples(connection, asked.which, answered.which):
-            if versions[of_response]:
-                self._advertised.set(each, versions[of_response])
-                self._newly_advertised[each] = None
-            if software[of_request]:
-                self._software.set(each, software[of_request])
+        self._software.set(connection, np.array(software, np.int32)[asked.which])
+        advertised = np.array(versions, np.int32)[answered.which]
+        self._advertised.set(connection, advertised)
+        self._newly_advertised.update(dict.fromkeys(connection[advertised > 0].tolist()))
 
     def _versions_in(self, version: int, response: int) -> int:
         """The number of the versions in a response, 0 of none."""

@@ -143,8 +143,7 @@ def test_values_of_rows_are_kept_by_number() -> None:
     column: ValueColumn[str] = ValueColumn()
     one, other, again = (column.number(each, each) for each in ("one", "other", "one"))
     assert again == one != other
-    for row, number in ((3, one), (5_000, other), (7, one)):
-        column.set(row, number)
+    column.set(np.array([3, 7, 5_000, 7, 7, 4]), np.array([one, other, other, one, 0, 0], np.int32))
     assert [column.get(row) for row in (3, 7, 5_000, 4, 5_001, -1)] == ["one", "one", "other", None, None, None]
     column.keep(np.array([7, 9_000]))
     assert [column.get(row) for row in (3, 7, 5_000)] == [None, "one", None]
