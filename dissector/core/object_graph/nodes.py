@@ -67,7 +67,7 @@ _METHODS: Final = frozenset((
     "dissector.findings.framework.aggregation:ImmediateAggregation.add",
     "dissector.findings.framework.aggregation:ObservationLog.add",
     "dissector.findings.framework.examination:Examination._client",
-    "dissector.findings.framework.examination:Examination._rows_of",
+    "dissector.findings.framework.examination:Examination._columns",
     "dissector.findings.framework.examination:Examination.topic",
     "dissector.framing.framer:Framer.ignored",
     "dissector.index.conversation_state:ConversationState.known_names",

@@ -10,9 +10,11 @@ from abc import abstractmethod
 from collections.abc import Sequence
 from typing import ClassVar, Final, NamedTuple
 
+import numpy as np
+
 from dissector.core.arrays import Bool
 from dissector.core.batches import NEVER
-from dissector.core.columns import tuples
+from dissector.core.columns import tuples, unique
 from dissector.core.times import SECOND
 from dissector.findings.framework.connection_end import ConnectionEnd
 from dissector.findings.framework.context import FindingContext
@@ -71,9 +73,11 @@ class CloseExtractor(Extractor):
         """Observe the first request without a response of each connection; of some causes all of them."""
         some = rows.unanswered
         fitting = self.context.surely_fit(some.row)
+        closed = {each: self.context.closed(each) for each in unique(some.connection).tolist()}
+        self.context.look_at(np.array([each for each, end in closed.items() if end[0] != NEVER], np.int64))
         columns = some.row, some.connection, some.packet, some.request_start, some.api_key, some.request_ns, fitting
         for row, connection, packet, start, key, request_ns, fits in tuples(*columns):
-            closed_ns, by_client = self.context.closed(connection)
+            closed_ns, by_client = closed[connection]
             if closed_ns == NEVER:
                 continue
             known = self._causes.of(connection)

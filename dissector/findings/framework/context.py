@@ -62,6 +62,9 @@ class FindingContext(Protocol):
     def rows_of(self, connection: int) -> ExaminedRows:
         """Return all rows of a connection so far, in the order of its streams."""
 
+    def look_at(self, connections: Int64) -> None:
+        """Read the rows of these connections together, for `rows_of` in this step."""
+
     def request_faults(self, row: int) -> list[Finding]:
         """Return why a broker can't read the request of a row: it does not fit its layout, or has a tag outside its
         versions. Paths begin in the request; content that may be secret is not in them."""

@@ -26,6 +26,7 @@ from dissector.findings import registry
 from dissector.findings.framework.advertised_brokers import AdvertisedBrokers, Brokers
 from dissector.findings.framework.aggregation import EXTRACTORS, ImmediateAggregation, ObservationLog, finds
 from dissector.findings.framework.body_reader import BodyReader
+from dissector.findings.framework.connection_rows import ConnectionRows
 from dissector.findings.framework.detector import ConnectionDetector
 from dissector.findings.framework.examination_queue import examination_queue, in_start_order
 from dissector.findings.framework.examined_rows import ExaminedRows, LazyColumns
@@ -35,7 +36,7 @@ from dissector.findings.framework.fitting_requests import FittingRequests, messa
 from dissector.findings.framework.injected_rows import InjectedRows
 from dissector.findings.framework.message_examination import MessageExamination
 from dissector.findings.framework.open_findings import MAX_FINDINGS, UNLIMITED, FindingStore
-from dissector.index.exchange_table import NO_FRAME, RowsByConnection
+from dissector.index.exchange_table import NO_FRAME
 from dissector.index.frame_table import FrameTable
 from dissector.index.indexer import Indexer
 from dissector.protocol.message import Values
@@ -48,8 +49,6 @@ STEP: Final = 4_096
 """Rows that are examined between two reports of progress."""
 MAX_CLIENTS: Final = 4_096
 """Connections whose client's name is cached."""
-MAX_LOOKED_AT: Final = 4
-"""Connections whose rows are cached: several detectors look at one, one after the other."""
 _TABLE_COLUMNS: Final = frozenset((
     "kind", "connection", "packet", "api_key", "version", "correlation_id", "client_id", "flags", "request", "response",
 ))  # fmt: skip
@@ -76,7 +75,6 @@ class Examination:
         self._store = store
         self._decoder = decoder
         self._connections = connections
-        self._by_connection = RowsByConnection(index.table)
         self._retransmissions = retransmissions
         self._deliveries = deliveries
         self.is_part = part
@@ -103,8 +101,7 @@ class Examination:
         self.first_pending_packet = NEVER
         self._generation = -1
         self.client = lru_cache(maxsize=MAX_CLIENTS)(self._client)
-        self.rows_of = lru_cache(maxsize=MAX_LOOKED_AT)(self._rows_of)
-        """All rows of a connection so far, in the order of its streams."""
+        self._connection_rows = ConnectionRows(index, self._columns)
 
     def examine(self, most_pending: int, *, final: bool, step: int = STEP) -> Iterator[int]:
         """Examine rows that became complete since the last call; all rows once the capture is `final`. Yield the number
@@ -208,6 +205,7 @@ class Examination:
         for group in self._groups:
             some = self._columns(group.rows(self._index.table, rows))
             group.examine(some, some if ended is rows else self._columns(group.rows(self._index.table, ended)))
+        self._connection_rows.forget()
         left_alone = rows if not self._index.injections else self._injected.left_alone(self._columns(rows)).row
         self._messages.examine(left_alone)
 
@@ -232,7 +230,6 @@ class Examination:
             return
         self._generation = self._index.generation
         self.client.cache_clear()
-        self.rows_of.cache_clear()
 
     # `FindingContext`
 
@@ -336,8 +333,13 @@ class Examination:
         """Return the server of a connection, as `host:port`."""
         return self._decoder.ends(connection)[1]
 
-    def _rows_of(self, connection: int) -> ExaminedRows:
-        return self._columns(self._rows_in_order(connection))
+    def rows_of(self, connection: int) -> ExaminedRows:
+        """Return all rows of a connection so far, in the order of its streams."""
+        return self._connection_rows.of(connection)
+
+    def look_at(self, connections: Int64) -> None:
+        """Read the rows of these connections together, as far as they are few, for `rows_of` in this step."""
+        self._connection_rows.look_at(connections)
 
     def request_faults(self, row: int) -> list[Finding]:
         """Return why a broker can't read the request of a row: it does not fit its layout, or has a tag outside its
@@ -374,12 +376,8 @@ class Examination:
 
     def last_row(self, connection: int) -> int:
         """Return the row with which a connection ends so far; -1 if it has none."""
-        rows = self._rows_in_order(connection)
+        rows = self._connection_rows.in_order(connection)
         return int(rows[-1]) if len(rows) else -1
-
-    def _rows_in_order(self, connection: int) -> Int64:
-        rows = self._by_connection.rows(connection, self._index.generation)
-        return in_start_order(self._index, rows)
 
     def is_server_foreign(self, connection: int) -> bool:
         """Return whether the server of a connection responds in another protocol than Kafka's."""
