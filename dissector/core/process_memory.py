@@ -35,6 +35,8 @@ GROWN: Final = 6 << 20
 """... each time that it grew by so many."""
 GROWN_FILES: Final = 4 << 20
 """Bytes by which the resident pages of files grow until they are released."""
+TIGHT: Final = 96 << 20
+"""Bytes of resident memory from which those of files are released that were read."""
 _STATM: Final = Path("/proc/self/statm")
 _BETWEEN: Final = 0.05
 """Seconds between two looks at it."""
@@ -85,6 +87,12 @@ def trim() -> None:
     if resident > max(LARGE, _HEAP.resident + GROWN):
         _malloc_trim()(0)
         _HEAP.resident = _resident()[0]
+
+
+def is_tight() -> bool:
+    """Whether so much is resident that pages of files are released; true where the system does not say."""
+    resident, of_files = _resident()
+    return not resident or resident + of_files > TIGHT
 
 
 def release_when_trimmed(release: Callable[[], None]) -> Callable[[], None]:

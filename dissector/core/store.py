@@ -17,6 +17,7 @@ import numpy as np
 
 from dissector.core.arrays import Int64, UInt8, UInt64
 from dissector.core.mapped_files import intact_size
+from dissector.core.process_memory import is_tight
 
 ALIGN: Final = 1 << 12
 ROOM: Final = 1 << 42
@@ -81,7 +82,7 @@ class Store:
         self._read_bytes += size + min(FAULT, abs(address - self._read_to))
         self._read_to = address + size
         if self._read_bytes > RESIDENT:
-            self.release_pages()
+            self._release_if_tight()
         return view
 
     def join(self, addresses: Int64, sizes: Int64) -> bytes:
@@ -177,8 +178,14 @@ class Store:
         between = int(addresses.max()) - int(addresses.min())
         new = size + min(FAULT * len(addresses), between + FAULT)
         if self._read_bytes + new > RESIDENT:
-            self.release_pages()
+            self._release_if_tight()
         self._read_bytes += new
+
+    def _release_if_tight(self) -> None:
+        """Release pages, unless there is memory enough: reading them again takes time."""
+        self._read_bytes = 0
+        if is_tight():
+            self.release_pages()
 
     def release_pages(self) -> None:
         """Release the resident pages of mapped files; reading brings them back from the page cache."""
