@@ -113,8 +113,8 @@ class RequestDecoder:
         is_alone = self._indexer.frames.is_alone.values[index_row.response]
         if is_alone and state.begins_without_login(connection, packet) and not self._has_other_text(index_row, layout):
             before = state.common
-        if before is context:
-            return context
+        if (before.fetches_metadata, before.enveloped) == (context.fetches_metadata, context.enveloped):
+            return before
         return replace(before, fetches_metadata=context.fetches_metadata, enveloped=context.enveloped)
 
     def _has_other_text(self, index_row: IndexRow, layout: MessageLayout) -> bool:

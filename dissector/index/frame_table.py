@@ -28,7 +28,8 @@ JOINED: Final = 1 << 15
 NO_NUMBER: Final = -1
 LONGEST: Final = 1 << 16
 COPIED_TOGETHER: Final = 1 << 23
-"""Bytes of frames that are compared together. Equal frames that are not have numbers of their own."""
+"""Bytes of frames that are compared together, and then those that were different, if these are few. Equal frames that
+are not have numbers of their own."""
 
 
 class FrameTable:
@@ -301,7 +302,8 @@ def equal_numbers(frames: FrameTable, rows: Int64, start: int, head: int = 0) ->
     found = np.full(len(rows), NO_NUMBER, np.int64)
     sizes = frames.size.values[rows].astype(np.int64)
     short = np.flatnonzero((sizes > start) & (sizes <= LONGEST))
-    first = 0
+    firsts: list[Int64] = []
+    count = 0
     mapped = frames.mapped_bytes(rows[short])
     for step in np.split(short, sorted({*cuts(sizes[short], COPIED_TOGETHER), *cuts(mapped, RESIDENT)})):
         addresses, _owner = frames.pointers(rows[step])
@@ -314,7 +316,12 @@ def equal_numbers(frames: FrameTable, rows: Int64, start: int, head: int = 0) ->
         pieces = addresses[addresses > 0][:, None] + np.array([0, start], np.uint64)
         lengths = np.stack([np.full(len(some), head), sizes[some] - start], axis=1)
         copied = join(pieces.ravel(), lengths.ravel())
-        numbers, firsts = numbered(copied, np.cumsum(lengths.sum(axis=1)), np.zeros(len(some), np.uint8))
-        found[some] = first + numbers
-        first += len(firsts)
+        numbers, first = numbered(copied, np.cumsum(lengths.sum(axis=1)), np.zeros(len(some), np.uint8))
+        found[some] = count + numbers
+        firsts.append(some[first])
+        count += len(first)
+    if len(firsts) > 1 and 2 * count <= len(short):  # half of them or fewer are different: are these?
+        is_numbered = found != NO_NUMBER
+        of_different = equal_numbers(frames, rows[np.concatenate(firsts)], start, head)
+        found[is_numbered] = of_different[found[is_numbered]]
     return found

@@ -171,7 +171,12 @@ def plan_of(schema: MessageSchema, version: int) -> StructPlan:
     return _Planner(schema, version).struct(schema.name, schema.fields, nullable=False)
 
 
-@lru_cache(maxsize=1024)
 def plan(name: str, version: int, other: int = 0) -> StructPlan:
     """Return the layout of a message by name (``FetchRequest``); `other` > 0 selects one of its `alternatives`."""
+    return _plan(name, version, other)
+
+
+@lru_cache(maxsize=1024)
+def _plan(name: str, version: int, other: int) -> StructPlan:
+    """The same: a call with a default is another one to a cache than one without it."""
     return plan_of(alternatives(name, version)[other - 1] if other else schema(name, version), version)
