@@ -18,6 +18,7 @@ from dissector.capture_session.stage_pipeline import StagePipeline
 from dissector.core.arrays import Bool, Int64
 from dissector.core.finding import Finding
 from dissector.exchange.decoder import ExchangeDecoder
+from dissector.index.equal_messages import first_equal
 from dissector.protocol.embedded.topics import CLUSTER_METADATA, CLUSTER_METADATA_ID
 
 if TYPE_CHECKING:  # imported on use: a command needs few of them
@@ -255,6 +256,12 @@ class ManyMessages:
         return self._partitions.of(
             self._rows.index_rows(rows), lists, fields, alone, names, texts, is_request=is_request
         )
+
+    def first_equal(self, rows: Int64, *, is_request: bool) -> Int64:
+        """By row of connections, which all have a request, or all a response to one, the place in `rows` of the first
+        one that has the same message: of one API and version, and the same to the byte but for the correlation id."""
+        indexed = self._rows.index_rows(rows)
+        return first_equal(self._indexer.table, self._indexer.frames, indexed, is_request=is_request)
 
     def fetch_session(self, row: int) -> dict[str, list[int]] | None:
         """The partitions of a row that is an incremental Fetch, by topic; None where they are unknown."""

@@ -17,7 +17,7 @@ from dissector.core.store import Store
 from dissector.detection.connections import Connections
 from dissector.exchange.connection_facts import CACHE_SIZE, ConnectionFacts, ConnectionLookup, EndpointNames
 from dissector.exchange.info_column import unseen_words, with_damage
-from dissector.exchange.message_decoder import MessageDecoder
+from dissector.exchange.message_decoder import MessageDecoder, ReadOnce
 from dissector.exchange.model import Exchange, ExchangeRow
 from dissector.exchange.orphan_decoder import OrphanDecoder
 from dissector.exchange.other_row_decoder import OtherRowDecoder
@@ -74,10 +74,10 @@ class ExchangeDecoder:
         self._others = OtherRowDecoder(indexer, connections, self._endpoints, ignored_bytes, tls_session)
 
     def unmasked(self, store: Store) -> "ExchangeDecoder":
-        """Return a decoder of the same rows that shows secrets."""
+        """Return a decoder of the same rows that shows secrets, for readers that change nothing in a body."""
         other = copy(self)
         other.shows_secrets = True
-        other._messages = MessageDecoder(store, self._indexer.frames, show_secrets=True)
+        other._messages = MessageDecoder(store, self._indexer.frames, show_secrets=True, reads=ReadOnce())
         return other
 
     # Rows.

@@ -11,12 +11,20 @@ from functools import lru_cache
 from typing import Final
 
 from dissector.core.store import Store
-from dissector.exchange.model import ExchangeMessage
+from dissector.exchange.model import ExchangeMessage, Read
 from dissector.index.exchange_table import IndexRow
 from dissector.index.frame_table import FrameTable
 from dissector.protocol.embedded.context import EMPTY_CONTEXT, DecodingContext
 from dissector.protocol.masking import is_public
-from dissector.protocol.message import MessageLayout, request_layout, response_layout
+from dissector.protocol.message import (
+    REQUEST_ID,
+    RESPONSE_ID,
+    Decoded,
+    MessageLayout,
+    read,
+    request_layout,
+    response_layout,
+)
 from dissector.protocol.schema.api_keys import ApiKey
 from dissector.protocol.schema.loader import api
 
@@ -24,15 +32,21 @@ _API_VERSIONS: Final = int(ApiKey.API_VERSIONS)
 MOST_KEPT: Final = 1 << 11
 LONGEST_KEPT: Final = 512
 """Bytes of a message that is kept."""
+LONGEST_READ_ONCE: Final = 4_096
+MOST_READ_ONCE: Final = 1 << 20
+"""Bytes of messages whose values are kept."""
+_REQUEST_HEADER: Final = "RequestHeader"
+_ID: Final = "correlation_id"
 
 
 class MessageDecoder:
     """Reads frames. A message decodes itself when its fields are first needed."""
 
-    def __init__(self, store: Store, frames: FrameTable, *, show_secrets: bool) -> None:
+    def __init__(self, store: Store, frames: FrameTable, *, show_secrets: bool, reads: Read | None = None) -> None:
         self._store = store
         self._frames = frames
         self._show_secrets = show_secrets
+        self._reads = reads
         self._kept: dict[tuple[object, ...], ExchangeMessage] = {}
 
     def forget(self) -> None:
@@ -76,6 +90,7 @@ class MessageDecoder:
             found = ExchangeMessage.of_frame(
                 time_ns, size, data, whole, layout, context, show_secrets=self._show_secrets
             )
+            found.reads = self._reads
             frames = self._frames
             found.is_cut = len(data) < size and frames.snap_length > 0 and bool(frames.is_cut.values[frame])
             return found
@@ -90,6 +105,33 @@ class MessageDecoder:
             kept = ExchangeMessage.of_frame(time_ns, size, data, whole, layout, context, show_secrets=False)
             self._kept[key] = kept
         return kept.repeated(time_ns, context)  # and not itself: its tree would be kept, too
+
+
+class ReadOnce:
+    """Reads messages that are the same but for the correlation id once, for as long as they are kept: for readers that
+    change nothing in a body."""
+
+    def __init__(self) -> None:
+        self._kept: dict[tuple[MessageLayout, bytes], Decoded] = {}
+        self._room = MOST_READ_ONCE
+
+    def __call__(self, data: bytes, layout: MessageLayout, end: int | None = None) -> Decoded:
+        """Decode a frame into values, as `read` does."""
+        if len(data) > LONGEST_READ_ONCE or layout.header is None or end not in (None, len(data)):
+            return read(data, layout, end)
+        place = REQUEST_ID if layout.header == _REQUEST_HEADER else RESPONSE_ID
+        key = layout, data[: place.start] + data[place.stop :]
+        kept = self._kept.get(key)
+        if kept is None:
+            self._room -= len(data)
+            if self._room < 0:
+                self._kept.clear()
+                self._room = MOST_READ_ONCE - len(data)
+            kept = self._kept[key] = read(data, layout, end)
+            return kept
+        number = int.from_bytes(data[place], "big", signed=True)
+        header = {**kept.header, _ID: number} if kept.header else kept.header
+        return Decoded(header, kept.body, kept.rest, kept.findings, kept.partial, kept.partial_bytes)
 
 
 @lru_cache(maxsize=4096)

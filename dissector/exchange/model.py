@@ -18,6 +18,7 @@ from dissector.protocol.message import Decoded, MessageLayout, Traced, Values, r
 from dissector.protocol.tree import ByteSource, Node
 from dissector.tls.session import TlsSession
 
+Read = Callable[[bytes, MessageLayout, int], Decoded]
 _ORDER = list(Severity)
 STORED: Final = frozenset({"batch", "index"})
 UNKNOWN_API: Final = "?"
@@ -78,6 +79,8 @@ class ExchangeMessage:
     """Whether secrets in `data` were replaced by asterisks."""
     is_cut: bool = False
     """Whether the snap length cut off bytes of it."""
+    reads: Read | None = field(default=None, repr=False, compare=False)
+    """What decodes it in place of `read`, and gives the same."""
     _decoded: Decoded | None = field(default=None, init=False, repr=False, compare=False)
 
     @classmethod
@@ -130,7 +133,7 @@ class ExchangeMessage:
         return masked
 
     def _decode(self) -> Decoded:
-        return read(self.data, self.layout, self.whole)
+        return (self.reads or read)(self.data, self.layout, self.whole)
 
     @property
     def decoded(self) -> Decoded:

@@ -18,7 +18,8 @@ from typing import Any, Final
 import numpy as np
 
 from dissector.core.arrays import Int64
-from dissector.core.columns import Column
+from dissector.core.columns import Column, unique
+from dissector.index.equal_messages import first_equal
 from dissector.index.exchange_table import NO_FRAME, ExchangeTable
 from dissector.index.frame_table import NO_NUMBER, FrameTable, equal_numbers
 from dissector.index.secrecy import Opened, Secrecy
@@ -181,7 +182,7 @@ class ConversationState:
         self._learn_producers(rows[keys == ApiKey.INIT_PRODUCER_ID])
         names_things = ~np.isin(keys, OF_REQUEST)
         rows, responses = rows[names_things], responses[names_things]
-        different = self._different(rows, responses)
+        different = unique(first_equal(table, self._frames, rows, is_request=False))
         for row, response in zip(rows[different].tolist(), responses[different].tolist(), strict=True):
             self._learn_from(row, response)
 
@@ -229,15 +230,6 @@ class ConversationState:
         client_id = request.header.get("client_id")
         if isinstance(member, str) and isinstance(client_id, str):
             self._members.learn(member, client_id, packet)
-
-    def _different(self, rows: Int64, responses: Int64) -> Int64:
-        """Which rows teach something: not those whose response has the body of an earlier one of the same kind."""
-        numbers = equal_numbers(self._frames, responses, RESPONSE_ID.stop)
-        version = self._table.version.values[rows].astype(np.int64) & 0xFFFF
-        kinds = self._table.api_key.values[rows].astype(np.int64) << 16 | version
-        kinds = np.where(numbers == NO_NUMBER, -1 - np.arange(len(rows)), numbers << 32 | kinds)
-        _, first = np.unique(kinds, return_index=True)
-        return np.sort(first)
 
     def _requests(self, rows: Int64) -> Iterator[tuple[int, Decoded]]:
         """These rows, of one API, and their requests. Those that are the same but for the correlation id are read

@@ -4,10 +4,11 @@ import pytest
 
 from dissector.capture_session import Capture
 from dissector.exchange import message_decoder
+from dissector.exchange.message_decoder import ReadOnce
 from dissector.exchange.to_json import json_line
 from dissector.protocol.embedded.context import DecodingContext
 from dissector.protocol.masking import MaskedFrame, mask_secrets
-from dissector.protocol.message import MessageLayout
+from dissector.protocol.message import MessageLayout, read, request_layout, response_layout
 from tests.conftest import PCAPS
 
 
@@ -50,3 +51,30 @@ def test_the_same_bytes_are_searched_once(monkeypatch: pytest.MonkeyPatch) -> No
         list(capture.at(range(len(capture))))
     assert once
     assert len(searched) == once
+
+
+def test_what_is_read_once_is_what_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(message_decoder, "MOST_READ_ONCE", 2_000)  # some messages come again after they were forgotten
+    read_once = ReadOnce()
+    with Capture([str(PCAPS / "librdkafka-pipelined.pcapng")]) as capture:
+        for _ in capture.read():
+            pass
+        for exchange in capture.exchanges():
+            for message in filter(None, (exchange.request, exchange.response)):
+                for stop in (message.whole, 9):
+                    wanted = read(message.data, message.layout, stop)
+                    assert read_once(message.data, message.layout, stop) == wanted
+
+
+def test_messages_that_differ_in_the_correlation_id_are_read_once() -> None:
+    read_once = ReadOnce()
+    heartbeats = [bytes((0, 0, 0, 24, 0, 12, 0, 0, *identity, 0, 0)) + b"\0\1g\0\0\0\1\0\1m"
+                  for identity in ((0, 0, 0, 7), (255, 255, 255, 255))]  # fmt: skip
+    first, second = (read_once(each, request_layout(12, 0), len(each)) for each in heartbeats)
+    assert first.body
+    assert first.body is second.body
+    assert [each.header["correlation_id"] for each in (first, second)] == [7, -1]
+    answers = [b"\0\0\0\6\0\0\0" + bytes((identity, 0, 0)) for identity in (1, 2)]
+    first, second = (read_once(each, response_layout(12, 0, each), len(each)) for each in answers)
+    assert first.body is second.body
+    assert [each.header["correlation_id"] for each in (first, second)] == [1, 2]

@@ -7,7 +7,10 @@ import pytest
 
 from dissector.capture_session import Capture
 from dissector.index import frame_table
-from dissector.index.frame_table import NO_NUMBER, equal_numbers
+from dissector.index.equal_messages import first_equal
+from dissector.index.exchange_table import NO_FRAME
+from dissector.index.frame_table import LONGEST, NO_NUMBER, equal_numbers
+from dissector.protocol.message import REQUEST_ID, RESPONSE_ID
 from tests.conftest import BUNDLED, PCAPS
 from tests.index.test_frame_table import table_of
 
@@ -60,6 +63,37 @@ def test_equal_responses_have_one_number() -> None:
         table, frames = capture.pipeline.indexer.table, capture.pipeline.indexer.frames
         numbers = equal_numbers(frames, table.response.values[table.response.values >= 0], 8).tolist()
         assert len(set(numbers)) < len(numbers)
+
+
+def test_equal_frames_of_different_parts_have_one_number(monkeypatch: pytest.MonkeyPatch) -> None:
+    with Capture([str(PCAPS / "librdkafka-pipelined.pcapng")]) as capture:
+        for _ in capture.read():
+            pass
+        frames = capture.pipeline.indexer.frames
+        rows = np.tile(capture.pipeline.indexer.table.response.values[:40], 8)
+        together = equal_numbers(frames, rows, 8)
+        monkeypatch.setattr(frame_table, "COPIED_TOGETHER", int(frames.size.values[rows].sum()) // 3)
+        apart = equal_numbers(frames, rows, 8)
+        assert len(set(zip(together.tolist(), apart.tolist(), strict=True))) == len(set(together.tolist())) < 40
+
+
+@pytest.mark.parametrize("path", BUNDLED)
+def test_messages_count_as_equal_if_they_are_of_one_kind_and_the_same_to_the_byte(path: Path) -> None:
+    with Capture([str(path)]) as capture:
+        for _ in capture.read():
+            pass
+        table, frames = capture.pipeline.indexer.table, capture.pipeline.indexer.frames
+        is_asked = table.has_request(np.arange(len(table)))
+        for column, identity in ((table.request, REQUEST_ID), (table.response, RESPONSE_ID)):
+            rows = np.flatnonzero(is_asked & (column.values != NO_FRAME))
+            firsts: dict[tuple[object, ...], int] = {}
+            wanted = []
+            for at, row in enumerate(rows.tolist()):
+                data, whole = frames.read(column.item(row))
+                is_whole = frames.size.item(column.item(row)) == whole and identity.stop < whole <= LONGEST
+                kind = table.api_key.item(row), table.version.item(row), data[: identity.start], data[identity.stop :]
+                wanted.append(firsts.setdefault(kind if is_whole else (at,), at))
+            assert first_equal(table, frames, rows, is_request=column is table.request).tolist() == wanted
 
 
 def test_a_frame_in_pieces_has_a_number_if_all_of_it_is_there() -> None:

@@ -191,10 +191,10 @@ class _Adder:
         first = self._proofs.first.get(connection, place)
         if event is None or first < place:
             number = int(self._columns.found.client_id[self._columns.exchange[first]])
-            client_id, client = self._capture.index.client_id(number), self._capture.connections.ends(connection)[0]
+            client_id = self._capture.index.client_id(number)
         else:
-            client_id, client = event.exchange.fields.client_id, event.exchange.fields.client
-        return f"client id {client_id}" if client_id else client
+            client_id = event.exchange.fields.client_id
+        return f"client id {client_id}" if client_id else self._capture.connections.ends(connection)[0]
 
 
 def _side(event: MessageEvent) -> str:

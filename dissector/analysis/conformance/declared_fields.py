@@ -96,7 +96,7 @@ class SideFields:
     def _is_key(self, column: ColumnPlan) -> bool:
         if column.part is Part.UNKNOWN_TAGS or column.type == _RECORDS:
             return False
-        if any(field.is_at(column.path) for field in self._keys):
+        if any(field.is_at(column.path) for field in self._keys if field.path[-1] == column.name):
             return True
         around = (field.path[: len(column.path)] for fields, _ in self.tests for field in fields)
         return column.part is not Part.VALUE and column.path in around
@@ -154,7 +154,7 @@ def _columns(program: Program, field: ReadField) -> Iterator[int]:
         if field.path[-1] == _UNKNOWN_TAGS:
             if column.part is Part.UNKNOWN_TAGS and column.path[0] == "body":
                 yield number
-        elif column.part is Part.VALUE and field.is_at(column.path):
+        elif column.part is Part.VALUE and column.name == field.path[-1] and field.is_at(column.path):
             yield number
 
 

@@ -57,6 +57,7 @@ class MessageColumns:
         self.exchange[self.places.response[has_response]] = np.flatnonzero(has_response)
         self.is_request[self.places.request[has_request]] = True
         self._keys: dict[object, Int64] = {}
+        self._firsts: dict[str, Int64] = {}
         self._are_read: dict[str, Bool] = {}
         self._have_trouble: Bool = np.zeros(len(self.rows), np.bool_)
         self._is_blank: Bool = np.zeros(len(self.rows), np.bool_)
@@ -97,7 +98,7 @@ class MessageColumns:
     @cached_property
     def server(self) -> Int64:
         """By exchange, a number for its broker's address."""
-        return self._numbered_ends(lambda connection: self._ends(connection)[1])
+        return self._numbered_ends[1]
 
     def request_ids(self, exchange: int) -> tuple[str, int, int]:
         """Client id, API key and correlation id of the request of an exchange, whose header is plain."""
@@ -108,15 +109,18 @@ class MessageColumns:
     @cached_property
     def client(self) -> Int64:
         """By exchange, a number for its client's host and client id; one without is called None."""
-        host = self._numbered_ends(lambda connection: self._ends(connection)[0].rpartition(":")[0])
         texts = ValueNumbers[str]()
         ids = by_distinct(self.found.client_id, lambda number: texts.of(str(self._client_id(number))), np.int64)
-        return host << _CLIENT_BITS | ids
+        return self._numbered_ends[0] << _CLIENT_BITS | ids
 
-    def _numbered_ends(self, end: Callable[[int], str]) -> Int64:
-        """By exchange, a number for an end of its connection."""
-        ends = ValueNumbers[str]()
-        return by_distinct(self.found.connection, lambda connection: ends.of(end(connection)), np.int64)
+    @cached_property
+    def _numbered_ends(self) -> tuple[Int64, Int64]:
+        """By exchange, numbers for its client's host and for its broker's address."""
+        hosts, brokers = ValueNumbers[str](), ValueNumbers[str]()
+        connections, which = np.unique(self.found.connection, return_inverse=True)
+        ends = [self._ends(each) for each in connections.tolist()]
+        of_client = np.array([hosts.of(client.rpartition(":")[0]) for client, _ in ends], np.int64)
+        return of_client[which], np.array([brokers.of(broker) for _, broker in ends], np.int64)[which]
 
     def of(self, apis: Iterable[str]) -> Bool:
         """Which exchanges are of some APIs, or of any for none; read only, as many rules ask for the same."""
@@ -169,6 +173,32 @@ class MessageColumns:
         """Which exchanges have a message of a side: a response to a request of the capture."""
         return self.has_request if side == REQUEST else self.is_answered
 
+    def _first_equal(self, side: str) -> Int64:
+        """By exchange, the first one whose message of a side is the same to the byte; `NOWHERE` for no message."""
+        if side not in self._firsts:
+            chosen = np.flatnonzero(self._there(side))
+            firsts = np.full(len(self.rows), NOWHERE)
+            firsts[chosen] = chosen[self._unmasked.messages.first_equal(self.rows[chosen], is_request=side == REQUEST)]
+            self._firsts[side] = firsts
+        return self._firsts[side]
+
+    def _pairs(self, exchanges: Int64) -> Int64:
+        """Keys of some exchanges: those of one key have both messages the same to the byte."""
+        return self._first_equal(REQUEST)[exchanges] << 32 | self._first_equal(RESPONSE)[exchanges] - NOWHERE
+
+    def same(self, exchanges: Int64, *, is_request: bool) -> Int64 | Int32:
+        """Numbers of some exchanges, from 0: those of one number have requests that are the same to the byte, and
+        responses, too, if not only the request matters."""
+        return self._first_equal(REQUEST)[exchanges] if is_request else numbered_rows(self._pairs(exchanges))[0]
+
+    def different(self, exchanges: Int64, side: str) -> tuple[Int64, Int64]:
+        """Exchanges that have all different messages of a side of some, ascending, and which of them each has: what is
+        the same to the byte is read once."""
+        firsts = self._first_equal(side)[exchanges]
+        is_first = np.zeros(len(self.rows), np.bool_)
+        is_first[firsts] = True
+        return np.flatnonzero(is_first), (np.cumsum(is_first) - 1)[firsts]
+
     def _ask(
         self, exchanges: Int64, side: str, asked: Mapping[int, SideFields], apis: Sequence[Iterable[str]]
     ) -> TestedMessages:
@@ -179,10 +209,12 @@ class MessageColumns:
             of_api = (n for n in asked if not keys[n] or api_key in keys[n])
             return [test for n in of_api for test in asked[n].column_tests(n, program)]
 
-        return self._unmasked.messages.tested(
-            self.rows[exchanges], tests, questions=len(apis), is_request=side == REQUEST,
+        different, which = self.different(exchanges, side)
+        found = self._unmasked.messages.tested(
+            self.rows[different], tests, questions=len(apis), is_request=side == REQUEST,
             joins=any(each.reads_records for each in asked.values()),
         )  # fmt: skip
+        return TestedMessages(found.is_read[which], np.take(found.passes, which, axis=1))
 
     def _ask_all(
         self, exchanges: Int64, side: str, asked: Mapping[int, SideFields], apis: Sequence[Iterable[str]]
@@ -203,8 +235,8 @@ class MessageColumns:
         return self._are_read[side]
 
     def _decode_unread(self, reads: Sequence[Reads], is_careful: Sequence[Bool], passes: Sequence[Bool]) -> None:
-        """Ask what columns can't read. Exchanges without a field pass no test but those of records; they are decoded
-        once, as all of a damaged capture may be such."""
+        """Ask what columns can't read, of exchanges that are the same to the byte one. Those without a field pass no
+        test but those of records; they are decoded once, as all of a damaged capture may be such."""
         sides = [[SideFields.of(each, side) for side in SIDES] for each in reads]
         for n, of_question in enumerate(sides):
             for side, fields in zip(SIDES, of_question, strict=True):
@@ -212,13 +244,17 @@ class MessageColumns:
                     passes[n][:] |= is_careful[n] & self._is_blank & self._there(side)
         asked = np.any([are & ~known for are, known in zip(is_careful, passes, strict=True)], axis=0)
         careful = np.flatnonzero(asked & ~self._is_blank)
-        for at, exchange in zip(careful.tolist(), self.decoded(careful), strict=True):
-            self._is_blank[at] = not any(
-                each is not None and each.body for each in (exchange.request, exchange.response)
-            )
-            for n, of_question in enumerate(sides):
-                if is_careful[n][at]:
-                    passes[n][at] |= any(side.passes(exchange) for side in of_question)
+        which, firsts = numbered_rows(self._pairs(careful))
+        decoded = careful[firsts]
+        is_blank, passing = np.zeros(len(decoded), np.bool_), np.zeros((len(sides), len(decoded)), np.bool_)
+        for n, (at, exchange) in enumerate(zip(decoded.tolist(), self.decoded(decoded), strict=True)):
+            is_blank[n] = not any(each is not None and each.body for each in (exchange.request, exchange.response))
+            for question, of_question in enumerate(sides):
+                if is_careful[question][at]:
+                    passing[question, n] = any(side.passes(exchange) for side in of_question)
+        self._is_blank[careful] = is_blank[which]
+        for question, found in enumerate(passing):
+            passes[question][careful] |= found[which] & is_careful[question][careful]
 
     @cached_property
     def may_have_trouble(self) -> Bool:
@@ -240,7 +276,8 @@ class MessageColumns:
                 numbers = self._unmasked.messages.field_keys(
                     fields.is_key, is_request=is_request, outlines=fields.is_outline, in_columns=True
                 )
-                keys[chosen] = numbers(self.rows[chosen], None)
+                different, which = self.different(chosen, fields.key[0])
+                keys[chosen] = numbers(self.rows[different], None)[which]
             self._keys[wanted] = keys.astype(np.min_scalar_type(int(keys.max(initial=NO_KEY))))  # there are many
         return self._keys[wanted]
 
@@ -268,8 +305,10 @@ class MessageColumns:
         if not len(chosen):
             return dict.fromkeys(names, OfBodies.none(len(self.exchange)))
         found = {name: OfBodies.none(len(self.rows)) for name in names}
-        for name, of_bodies in self._unmasked.messages.numbers(self.rows[chosen], names, is_request=is_request).items():
-            found[name].values[chosen], found[name].is_there[chosen] = of_bodies
+        different, which = self.different(chosen, side)
+        read = self._unmasked.messages.numbers(self.rows[different], names, is_request=is_request)
+        for name, (values, is_there) in read.items():
+            found[name].values[chosen], found[name].is_there[chosen] = values[which], is_there[which]
         for at, name, value in self._decoded_fields(chosen, names, is_request=is_request):
             found[name].is_there[at] = isinstance(value, int)
             found[name].values[at] = value if isinstance(value, int) else 0
@@ -284,9 +323,10 @@ class MessageColumns:
         found = {name: np.full(len(self.rows), NO_TEXT) for name in names}
         if not len(chosen):
             return dict.fromkeys(names, np.full(len(self.exchange), NO_TEXT))
-        read = self._unmasked.messages.body_texts(self.rows[chosen], names, self._texts, is_request=is_request)
+        different, which = self.different(chosen, side)
+        read = self._unmasked.messages.body_texts(self.rows[different], names, self._texts, is_request=is_request)
         for name, numbers in read.items():
-            found[name][chosen] = numbers
+            found[name][chosen] = numbers[which]
         for at, name, value in self._decoded_fields(chosen, names, is_request=is_request):
             found[name][at] = self._texts.of(value) if isinstance(value, str) else NO_TEXT
         return {name: each[self.exchange] for name, each in found.items()}
@@ -320,13 +360,15 @@ class MessageColumns:
         found = self._unmasked.messages.single_batches(self.rows[chosen], topics)
         is_odd = np.zeros(len(self.rows), np.bool_)
         odd = chosen[~found.is_read]
-        for at, exchange in zip(odd.tolist(), self.decoded(odd), strict=True):
+        different, which = self.different(odd, REQUEST)
+        for at, exchange in zip(different.tolist(), self.decoded(different), strict=True):
             is_odd[at] = any(
                 batch.producer_id != NO_PRODUCER or batch.is_transactional
                 for topic in MessageEvent.of(exchange, is_request=True).body.get("topic_data", ())
                 for partition in topic["partition_data"]
                 for batch in batches_in(partition["records"] or b"")
             )
+        is_odd[odd] = is_odd[different[which]]
         return BatchColumns(is_odd, found.columns._replace(at=chosen[found.columns.at]))
 
     @cached_property

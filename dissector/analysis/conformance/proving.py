@@ -1,9 +1,10 @@
 """Finds out by columns which messages of a capture each rule has to look at, and counts how often the others keep it.
 
 Of a rule that looks at one message alone, messages that are equal in the fields that it reads, and pass none of its
-tests, are looked at once. If that one keeps the rule, all do; else each is looked at for itself, as are those that
-columns can't read. What a rule that remembers must see, it says itself (`RuleMemory.proof`), by what came before each
-message in the order of time: `latest`, `running`, `since`, of columns of messages, `(m,)` each.
+tests, are looked at once, and so are those that pass one and are the same to the byte. If that one keeps the rule, all
+do; else each is looked at for itself, as are those that columns can't read. What a rule that remembers must see, it
+says itself (`RuleMemory.proof`), by what came before each message in the order of time: `latest`, `running`, `since`,
+of columns of messages, `(m,)` each.
 
 Invariant: verdicts are those of a look at each message in order (a property test).
 """
@@ -19,6 +20,7 @@ from dissector.analysis.conformance.message_columns import NO_KEY, MessageColumn
 from dissector.analysis.conformance.rule import Look, Proof, ProtocolRule, RuleMemory, Verdicts
 from dissector.core.arrays import Bool, Int64
 from dissector.findings.framework.read_fields import REQUEST, RESPONSE, SIDES
+from dissector.protocol.kernel.shredding import numbered_rows
 
 _KEY_BITS: Final = 32
 NOTHING: Final = -1
@@ -101,7 +103,7 @@ class _Look(NamedTuple):
     number: int
     is_request: bool
     is_equal: Bool
-    """Of which exchanges columns can read what it reads, and that pass no test, `(e,)`."""
+    """Which exchanges are equal to others in what it reads, as far as columns can tell, `(e,)`."""
     group: Int64
     """Of each of them, a number, in the smallest type: of one number those that are equal in what it reads. All rules
     have theirs at once."""
@@ -114,14 +116,15 @@ class _Look(NamedTuple):
 
     @classmethod
     def of(cls, number: int, rule: ProtocolRule, columns: MessageColumns, silent: Bool, passing: Bool) -> "_Look":
-        """Group the messages of a rule, but for exchanges of which it says nothing, and those that pass a test."""
+        """Group the messages of a rule, but for exchanges of which it says nothing. Those that pass a test are with
+        others only if they are the same to the byte."""
         assert rule.reads is not None
         is_request = rule.begin.request is not RuleMemory.request
         concerned = columns.of(rule.apis) & (columns.has_request if is_request else columns.is_answered)
         concerned &= ~silent
         sides = {side: SideFields.of(rule.reads, side) for side in SIDES}
-        is_equal = concerned & columns.is_readable  # what a message that can't be read is tried as depends on the order
-        is_equal &= ~passing
+        readable = concerned & columns.is_readable  # what a message that can't be read is tried as depends on the order
+        is_equal = readable & ~passing
         keys = np.zeros(len(concerned), np.int64)
         for name in (REQUEST,) if is_request else (REQUEST, RESPONSE):
             if (name == REQUEST and not is_request and not sides[REQUEST].key_fields) or not is_equal.any():
@@ -130,8 +133,13 @@ class _Look(NamedTuple):
             is_equal &= of_side != NO_KEY
             keys <<= _KEY_BITS
             keys |= of_side
+        passing_test = np.flatnonzero(readable & passing)
+        same = columns.same(passing_test, is_request=is_request)
+        is_repeated = np.bincount(same)[same] > 1
+        is_equal[passing_test[is_repeated]] = True
+        keys[passing_test[is_repeated]] = -1 - same[is_repeated]
         exchanges = np.flatnonzero(is_equal)
-        _, first, group = np.unique(keys[exchanges], return_index=True, return_inverse=True)
+        group, first = numbered_rows(keys[exchanges])
         kept = np.zeros(len(first), np.int64)
         smallest = group.astype(np.min_scalar_type(len(first)))
         return cls(number, is_request, is_equal, smallest, exchanges[first], kept, concerned & ~is_equal)

@@ -10,6 +10,7 @@ from dissector.analysis.conformance.events import Body, MessageEvent
 from dissector.analysis.conformance.message_columns import MessageColumns
 from dissector.analysis.conformance.rule import Proof, RuleBook, RuleMemory, RuleSide, Verdict
 from dissector.core.text import counted
+from dissector.findings.framework.read_fields import REQUEST
 
 RULES: Final = RuleBook()
 PATIENCE: Final = 1 << 16
@@ -44,8 +45,10 @@ class ForwardedTags(RuleMemory):
         if not envelopes.any():
             return Proof.nothing(columns)
         which = np.flatnonzero(envelopes)
-        passed_on = (_passed_on(MessageEvent.of(each, is_request=True)) for each in columns.decoded(which))
-        keys = [_key(each.get("header", {})) for each in passed_on]
+        different, of = columns.different(which, REQUEST)
+        passed_on = (_passed_on(MessageEvent.of(each, is_request=True)) for each in columns.decoded(different))
+        known = [_key(each.get("header", {})) for each in passed_on]
+        keys = [known[n] for n in of.tolist()]
         ids = [key[2] << _API_KEY_BITS | key[1] for key in keys if key is not None]
         sent = columns.has_request & ~columns.of(NOT_PASSED_ON) & ~envelopes
         sent &= np.isin(columns.found.correlation_id << _API_KEY_BITS | columns.found.api_key, ids)

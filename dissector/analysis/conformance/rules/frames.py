@@ -20,10 +20,12 @@ from dissector.analysis.conformance.message_columns import NO_KEY, MessageColumn
 from dissector.analysis.conformance.proving import latest, running, since, unless
 from dissector.analysis.conformance.rule import REST, Proof, RuleBook, RuleMemory, RuleSide, Verdict
 from dissector.core.arrays import Int64
+from dissector.core.columns import tuples
 from dissector.core.finding import Finding
 from dissector.core.text import counted, duration
 from dissector.exchange.info_column import READS_AS
 from dissector.findings.framework.read_fields import RESPONSE
+from dissector.protocol.kernel.shredding import numbered_rows
 from dissector.protocol.misplaced_tags import misplaced_tags
 from dissector.protocol.schema.error_codes import ErrorCode
 
@@ -40,8 +42,8 @@ def _trailing(event: MessageEvent) -> Iterator[Verdict]:
     if event.message.layout.body is not None and event.message.whole == event.message.size:
         decoded = event.message.decoded
         rest = len(decoded.rest) if decoded.body or not decoded.findings else 0
-        words = f"{counted(rest, 'byte')} that {event.api} v{event.version} does not have" if rest else ""
-        yield Verdict(event, not rest, REST, words + _reads_as(event))
+        words = f"{counted(rest, 'byte')} that {event.api} v{event.version} does not have"
+        yield Verdict(event, not rest, REST, f"{words}{_reads_as(event)}" if rest else "")
 
 
 def _malformed(event: MessageEvent) -> Iterator[Verdict]:
@@ -162,12 +164,11 @@ class ResponseOrder(RuleMemory):
 def _offers(columns: MessageColumns, exchanges: Int64) -> tuple[Int64, dict[int, dict[int, tuple[int, int]]]]:
     """Number the offers of ApiVersions exchanges from 1, `(e,)`: 0 for what is none; and what is in each."""
     keys = columns.keys(frozenset({"ApiVersions"}), SideFields.of(_OFFER, RESPONSE))[exchanges]
-    keys = np.where(keys == NO_KEY, -1 - exchanges, keys)
-    _, first, which = np.unique(keys, return_index=True, return_inverse=True)
-    order = np.argsort(first)
+    keys = np.where(keys == NO_KEY, -1 - columns.same(exchanges, is_request=False), keys)
+    which, first = numbered_rows(keys)
     numbers = np.zeros(len(first), np.int64)
     ranges: dict[int, dict[int, tuple[int, int]]] = {}
-    for at, exchange in zip(order.tolist(), columns.decoded(exchanges[first[order]]), strict=True):
+    for at, exchange in enumerate(columns.decoded(exchanges[first])):
         offer = _offer(MessageEvent.of(exchange, is_request=False))
         if offer is not None:
             numbers[at] = len(ranges) + 1
@@ -201,9 +202,9 @@ class OfferedVersions(RuleMemory):
         before = latest(columns.connection, answers & (offer > NO_KEY))
         asks = np.flatnonzero(columns.is_request & columns.messages_of(~of_versions) & (before >= 0))
         found = columns.found.where(columns.exchange[asks])
-        kinds = np.stack([offer[before[asks]], found.api_key, found.version], axis=1)
-        different, which = np.unique(kinds, axis=0, return_inverse=True)
-        is_offered = [low <= version <= high for number, key, version in different.tolist()
+        kinds = offer[before[asks]], found.api_key, found.version
+        which, first = numbered_rows(*kinds)
+        is_offered = [low <= version <= high for number, key, version in tuples(*(each[first] for each in kinds))
                       for low, high in (ranges[number].get(key, NOT_OFFERED),)]  # fmt: skip
         is_kept = np.array(is_offered, np.bool_)[which] & columns.is_request_readable[columns.exchange[asks]]
         kept, is_open = np.zeros((2, len(answers)), np.int64)
