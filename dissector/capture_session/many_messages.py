@@ -263,6 +263,10 @@ class ManyMessages:
         indexed = self._rows.index_rows(rows)
         return first_equal(self._indexer.table, self._indexer.frames, indexed, is_request=is_request)
 
+    def answer_none(self, rows: Int64) -> Bool:
+        """Which rows of connections, all of them responses without a request, answer none: see `OrphanDecoder`."""
+        return self._decoder.answer_none(self._rows.index_rows(rows))
+
     def fetch_session(self, row: int) -> dict[str, list[int]] | None:
         """The partitions of a row that is an incremental Fetch, by topic; None where they are unknown."""
         return self._decoder.fetch_session(self._rows.index_row(row))

@@ -12,7 +12,7 @@ from typing import Final
 
 import numpy as np
 
-from dissector.core.arrays import Int64
+from dissector.core.arrays import Bool, Int64
 from dissector.core.store import Store
 from dissector.detection.connections import Connections
 from dissector.exchange.connection_facts import CACHE_SIZE, ConnectionFacts, ConnectionLookup, EndpointNames
@@ -99,6 +99,11 @@ class ExchangeDecoder:
                 exchange.tls = self.tls_session(index_row.connection)
                 exchange.facts = self.facts(index_row.connection)
                 yield exchange
+
+    def answer_none(self, rows: Int64) -> Bool:
+        """Which rows of the index, all of them responses without a request, answer none: see `OrphanDecoder`."""
+        self.update_conversation_state()
+        return self._orphans.answer_none(rows)
 
     def costs(self, rows: Int64) -> Int64:
         """Bytes of the frames of rows, `(n,)`, as far as they are there to be read."""

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from dissector.core.arrays import Int64
+from dissector.core.arrays import Bool, Int64
+from dissector.core.columns import tuples
 from dissector.core.finding import Finding, Severity
 from dissector.exchange import row_findings
 from dissector.exchange.decoding_findings import error_response
@@ -69,7 +70,7 @@ class OrphanDecoder:
         context = self._indexer.conversation_state.context(index_row.connection, index_row.packet)
         if self._response_to is not None:
             return self._of_request(messages, self._response_to, index_row, row, context)
-        orphan = self._finding(index_row)
+        orphan = self._finding(index_row.connection, index_row.packet, index_row.correlation_id)
         data, whole = self._indexer.frames.read(index_row.response)
         verdict = self.inference.verdict(
             index_row.response, index_row.connection, self._indexer.generation, data, whole
@@ -90,13 +91,22 @@ class OrphanDecoder:
         exchange.row = row._replace(severity=worst(exchange.findings))
         return exchange
 
-    def _finding(self, index_row: IndexRow) -> Finding:
-        """Why it has no request: the capture does not have it, or, if nothing is missing of the connection, it answers
-        none."""
-        connection = index_row.connection
+    def answer_none(self, rows: Int64) -> Bool:
+        """Which rows of the index, all of them responses without a request, answer none: the capture would have it."""
+        found = np.zeros(len(rows), np.bool_)
+        if self._response_to is None:
+            table = self._indexer.table
+            order = np.argsort(table.connection.values[rows], kind="stable")
+            columns = (column.values[rows[order]] for column in (table.connection, table.packet, table.correlation_id))
+            found[order] = [self._finding(*each) is not row_findings.ORPHAN for each in tuples(*columns)]
+        return found
+
+    def _finding(self, connection: int, packet: int, correlation_id: int) -> Finding:
+        """Why a response has no request: the capture does not have it, or, if nothing is missing of the connection, it
+        answers none."""
         if not self._is_opened(connection):
             return row_findings.ORPHAN
-        return self._asked(connection, self._indexer.generation).finding(index_row.packet, index_row.correlation_id)
+        return self._asked(connection, self._indexer.generation).finding(packet, correlation_id)
 
     def _requests_of(self, connection: int, generation: int) -> "_OwnRequests":
         rows = self._by_connection.rows(connection, generation)

@@ -100,6 +100,14 @@ class MessageColumns:
         """By exchange, a number for its broker's address."""
         return self._numbered_ends[1]
 
+    @cached_property
+    def answers_none(self) -> Bool:
+        """Which exchanges are a response that answers no request: a request would be in the capture."""
+        found = np.zeros(len(self.rows), np.bool_)
+        orphans = np.flatnonzero(~self.has_request)
+        found[orphans] = self._unmasked.messages.answer_none(self.rows[orphans])
+        return found
+
     def request_ids(self, exchange: int) -> tuple[str, int, int]:
         """Client id, API key and correlation id of the request of an exchange, whose header is plain."""
         found = self.found

@@ -16,6 +16,10 @@ from dissector.analysis.conformance.events import MessagePlaces
 from dissector.analysis.conformance.message_columns import MessageColumns
 from dissector.analysis.conformance.rule import Proof, RuleMemory
 from dissector.capture_session import Capture
+from dissector.exchange.message_decoder import MessageDecoder
+from dissector.exchange.model import Exchange, ExchangeRow
+from dissector.exchange.orphan_decoder import OrphanDecoder
+from dissector.index.exchange_table import IndexRow
 from dissector.index.index_columns import IndexColumns
 from dissector.protocol.kernel.piece_tests import have_batches, have_other_checksums, have_wrappers
 from dissector.protocol.records.compression import CODEC_MASK
@@ -39,7 +43,7 @@ from tests.analysis.conformance.steps import (
 from tests.analysis.conformance.test_any_input import pairs
 from tests.conftest import BUNDLED, some_of
 from tests.protocol.vectors import RELEASES
-from tests.traffic import Turn, capture_of, conversation
+from tests.traffic import Turn, capture_of, conversation, exchanges
 
 
 def one_by_one(rule: ProtocolRule) -> ProtocolRule:
@@ -101,6 +105,25 @@ def test_columns_and_single_messages_agree_on_damaged_recordings(path: Path, tmp
     damaged = tmp_path / path.name
     damaged.write_bytes(data)
     assert said(held(damaged, RULES)) == said(held(damaged, CAREFUL))
+
+
+def test_responses_whose_requests_may_be_missing_are_not_decoded(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = Path(capture_of(tmp_path, conversation(exchanges(20)[1:], handshake=False)))
+    decoded: list[IndexRow] = []
+    decode = OrphanDecoder.decode
+
+    def watched(self: OrphanDecoder, messages: MessageDecoder, index_row: IndexRow, row: ExchangeRow) -> Exchange:
+        decoded.append(index_row)
+        return decode(self, messages, index_row, row)
+
+    monkeypatch.setattr(OrphanDecoder, "decode", watched)
+    careful = said(held(path, CAREFUL))
+    assert decoded
+    decoded.clear()
+    assert said(held(path, RULES)) == careful
+    assert not decoded
 
 
 def families(chance: random.Random) -> dict[str, Callable[[], Step]]:

@@ -203,8 +203,8 @@ class ResponseIds(RuleMemory):
 
     @classmethod
     def proof(cls, columns: MessageColumns, apis: frozenset[str]) -> Proof:
-        """A response with a request has its id."""
-        return Proof(~columns.is_request & ~columns.is_response, columns.is_response.astype(np.int64))
+        """A response with a request has its id. One without may answer a request that was not captured."""
+        return Proof(columns.messages_of(columns.answers_none), columns.is_response.astype(np.int64))
 
     def response(self, event: MessageEvent) -> tuple[Verdict]:
         return (Verdict(event, True, "", ""),)
