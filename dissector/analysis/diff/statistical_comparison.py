@@ -297,8 +297,10 @@ def compare_batching(
 
 def _compare_records(a: ProducedBatches, b: ProducedBatches, names: NameMatching) -> Iterator[KeyDifference]:
     topics, keyed = _by_matched_topic(a, b, names)
-    for topic in topics[0].keys() & topics[1].keys():
-        sum_a, sum_b = topics[0][topic], topics[1][topic]
+    for topic, sum_a in topics[0].items():  # in this order, as the first of equal entries is shown with what follows
+        sum_b = topics[1].get(topic)
+        if sum_b is None:
+            continue
         if sum_a != sum_b:
             if not (a.unread or b.unread):
                 texts = [counted(each.records, "record") for each in (sum_a, sum_b)]
