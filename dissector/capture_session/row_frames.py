@@ -41,10 +41,6 @@ class FrameSpans(NamedTuple):
     packet: Int64
     of_client: Bool
 
-    def at(self, order: Int64) -> "FrameSpans":
-        """Return some of them, in an order."""
-        return FrameSpans._make(column[order] for column in self)
-
 
 class RowFrames:
     """Looks up frames by row. Rows are numbered as `RowSpace` says; those given in arrays are ascending."""

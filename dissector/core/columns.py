@@ -2,8 +2,8 @@
 
 Invariants:
   * a large column is a mapped, unnamed temporary file, whose resident pages are released now and then, by itself or
-    with those of all others (`trim`): memory stays flat however many rows there are. Where no file can be created it
-    stays in memory;
+    with those of all others (`trim`), as long as there is a view of it: memory stays flat however many rows there are.
+    Where no file can be created it stays in memory;
   * it grows without a copy: the file is mapped again, and the old map is freed with the last view of it;
   * a copied column has the rows given to `keep`: rows keep their numbers, and the others cost nothing.
 """
@@ -106,8 +106,8 @@ class Column:
     def release_pages(self) -> None:
         """Release the resident pages of a large column; reading brings them back from the page cache."""
         self._reads = self._new = 0
-        if self._map is not None and hasattr(mmap, "MADV_DONTNEED"):
-            self._map.madvise(mmap.MADV_DONTNEED)
+        if self._map is not None:
+            _release(self._map)
 
     def _make_room(self, size: int) -> None:
         """Grow to `size` rows; the new ones are not initialized."""
@@ -137,7 +137,6 @@ class Column:
             if self._file is None:
                 self._file, name = tempfile.mkstemp()
                 weakref.finalize(self, os.close, self._file)
-                _FILES.append(weakref.ref(self, _FILES.remove))
                 Path(name).unlink()
             if whole:
                 _lengthen(self._file, have, room)
@@ -146,6 +145,7 @@ class Column:
             fresh = mmap.mmap(self._file, room)
         except OSError:
             return False
+        _MAPS.append(weakref.ref(fresh, _MAPS.remove))
         array = np.frombuffer(fresh, self._array.dtype, room // width)
         if self._map is None:
             array[: self._size] = self._array[: self._size]
@@ -153,16 +153,23 @@ class Column:
         return True
 
 
-_FILES: Final[list[weakref.ref[Column]]] = []
-"""Those that are files. A thread may add one while another goes through them, so this is no set."""
+_MAPS: Final[list[weakref.ref[mmap.mmap]]] = []
+"""Those of columns, and of views that outlive theirs. A thread may add one while another goes through them, so this is
+no set."""
 
 
 @release_when_trimmed
-def _release_pages_of_all() -> None:
-    for each in tuple(_FILES):
-        column = each()
-        if column is not None:
-            column.release_pages()
+def release_all() -> None:
+    """Release the resident pages of all columns that are files."""
+    for each in tuple(_MAPS):
+        found = each()
+        if found is not None:
+            _release(found)
+
+
+def _release(pages: mmap.mmap) -> None:
+    if hasattr(mmap, "MADV_DONTNEED"):
+        pages.madvise(mmap.MADV_DONTNEED)
 
 
 def restored_column(

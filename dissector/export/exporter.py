@@ -116,7 +116,9 @@ def _redacted_capture(
     frames = RedactedFrames(capture, redactor)
     frames.learn(rows)
     encrypted = capture.frames.decrypted_connections(rows)
-    is_encrypted = [any(span.direction >> 1 in encrypted for span in capture.frames.spans(row)) for row in rows]
+    is_encrypted = [
+        bool(encrypted) and any(span.direction >> 1 in encrypted for span in capture.frames.spans(row)) for row in rows
+    ]
     plain = redacted_packets(capture, compress(rows, map(not_, is_encrypted)), frames, redactor.addresses)
     made = made_packets(
         capture,

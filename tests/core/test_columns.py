@@ -12,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dissector.core import columns
+from dissector.core.arrays import Int64
 from dissector.core.columns import Column, ValueColumn, distinct, is_in, unique
 from dissector.core.process_memory import infrequent_collection, trim
 
@@ -158,3 +159,17 @@ def test_pages_of_columns_are_released_with_free_memory(monkeypatch: pytest.Monk
             column.grow(1 << 16)  # half a megabyte, too little for any of them to release its pages by itself
             trim()
         assert resident() - before < 20 << 20
+
+
+def test_pages_of_views_are_released_too() -> None:
+    def filled() -> Int64:
+        column = Column(np.int64)
+        column.grow(1 << 16)
+        return column.values
+
+    with infrequent_collection():
+        before = resident()
+        views = [filled() for _ in range(64)]
+        columns.release_all()
+        assert resident() - before < 20 << 20
+    assert not any(map(np.any, views))

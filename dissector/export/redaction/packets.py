@@ -8,8 +8,8 @@ except SYN, FIN and RST of its connection; so are retransmitted bytes.
 The capture's files are read once more, in batches.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import fields
+from collections.abc import Iterable, Iterator
+from itertools import pairwise
 from typing import Any, Final, Generic, NamedTuple, TypeVar
 
 import numpy as np
@@ -19,7 +19,7 @@ from dissector.capture_session.row_frames import FrameSpans
 from dissector.conversation import End, Packet, headers
 from dissector.core.arrays import Bool, Int64
 from dissector.core.batches import NOWHERE, RunBatch, RunKind, SegmentBatch
-from dissector.core.columns import Column, is_in, tuples, unique
+from dissector.core.columns import Column, ValueNumbers, is_in, tuples, unique
 from dissector.core.process_memory import trim
 from dissector.core.store import Store
 from dissector.export.packets import MAX_STREAM, packet_batches
@@ -28,15 +28,12 @@ from dissector.export.redaction.rows import FrameSide, RedactedFrames
 from dissector.transport import Transport
 from dissector.transport.connection_table import FIN, RST, SYN
 
-RUNS_TOGETHER: Final = 1 << 15
-"""Runs whose parts are found at once."""
+ROWS_TOGETHER: Final = 1 << 15
+"""Rows of columns that are read or made at once."""
 PARTS_TOGETHER: Final = 1 << 12
 """Parts that are objects at once."""
 MAX_PAYLOAD: Final = 65_000
 """Maximum bytes in an IP datagram; segments that a network card merged may be larger."""
-
-
-ColumnBatch = TypeVar("ColumnBatch", SegmentBatch, RunBatch)
 
 
 class _SegmentPart(NamedTuple):
@@ -55,23 +52,28 @@ class _SegmentPart(NamedTuple):
     """Offset in the frame."""
 
 
-_PART: Final = np.dtype([
-    ("segment", np.int64), ("ahead", np.int64), ("size", np.int64), ("captured", np.bool_), ("frame", np.int64),
-    ("start", np.int64),
-])  # fmt: skip
-"""A part, as a row of columns."""
+class _Parts(NamedTuple):
+    """The same of many parts, `(n,)` each."""
+
+    segment: Int64
+    ahead: Int64
+    size: Int64
+    captured: Bool
+    frame: Int64
+    start: Int64
+
+
+ColumnBatch = TypeVar("ColumnBatch", SegmentBatch, RunBatch, FrameSpans, _Parts)
 
 
 def redacted_packets(
     capture: Capture, rows: Iterable[int], redacted: RedactedFrames, addresses: AddressPseudonyms
 ) -> Iterator[Packet]:
     """Yield the redacted packets of these rows, from 0, in capture order. The capture can be read again."""
-    spans = capture.frames.span_columns(np.fromiter(rows, np.int64))
-    if not len(spans.row):
+    chosen = _chosen_frames(capture, np.fromiter(rows, np.int64))
+    if not len(chosen.row):
         return
-    order = np.lexsort((spans.of_client, spans.row, spans.start + spans.size, spans.start, spans.direction))
-    chosen = spans.at(order)
-    ends = _ends(capture, chosen, addresses)
+    ends = _Ends(capture, chosen, addresses)
     streams = _ChosenStreams(capture, chosen)
 
     def sides() -> Iterator[FrameSide]:
@@ -88,21 +90,51 @@ def redacted_packets(
         yield from streams.packets(part, payload.ljust(part.size, b"\x00"), ends)
 
 
-def _ends(capture: Capture, chosen: FrameSpans, addresses: AddressPseudonyms) -> dict[int, tuple[End, End]]:
-    """Return the sender and the receiver of each direction, with replaced addresses."""
-    ends: dict[int, tuple[End, End]] = {}
-    last = np.flatnonzero(np.diff(chosen.direction, append=-1))
-    for direction, of_client, row in tuples(chosen.direction[last], chosen.of_client[last], chosen.row[last]):
-        [[client], [server]] = capture.index.columns(("client", "server"), range(row, row + 1))
-        pair = _redacted_end(str(client), addresses), _redacted_end(str(server), addresses)
-        ends[direction] = pair if of_client else pair[::-1]
-        ends[direction ^ 1] = ends[direction][::-1]
-    return ends
+def _chosen_frames(capture: Capture, rows: Int64) -> FrameSpans:
+    """Return the frames of rows, in the order of their streams."""
+    found, ordered = _Rows(FrameSpans), _Rows(FrameSpans)
+    for at in range(0, max(1, len(rows)), ROWS_TOGETHER):
+        found.add(capture.frames.span_columns(rows[at : at + ROWS_TOGETHER]))
+    spans = found.joined()
+    order = np.lexsort((spans.of_client, spans.row, spans.start + spans.size, spans.start, spans.direction))
+    for at in range(0, max(1, len(order)), ROWS_TOGETHER):
+        ordered.add(spans, order[at : at + ROWS_TOGETHER])
+        trim()
+    return ordered.joined()
 
 
-def _redacted_end(text: str, addresses: AddressPseudonyms) -> End:
-    end = End.parse(text)
-    return End(addresses.of(end.host), end.port)
+class _Ends:
+    """The sender and the receiver of each direction, with replaced addresses: of as many connections as there are."""
+
+    def __init__(self, capture: Capture, chosen: FrameSpans, addresses: AddressPseudonyms) -> None:
+        self._connections = unique(chosen.direction >> 1)
+        self._hosts = ValueNumbers[str]()
+        self._ends = np.zeros((2 * len(self._connections), 2), np.int32)
+        """Of each direction the host and the port of its sender."""
+        last = np.flatnonzero(np.diff(chosen.direction, append=-1))
+        for at in range(0, len(last), ROWS_TOGETHER):
+            some = last[at : at + ROWS_TOGETHER]
+            rows = unique(chosen.row[some])
+            of_rows = list(zip(*capture.index.columns(("client", "server"), rows), strict=True))
+            places = np.searchsorted(rows, chosen.row[some])
+            for direction, of_client, place in tuples(chosen.direction[some], chosen.of_client[some], places):
+                pair = [self._numbered(str(end), addresses) for end in of_rows[place]]
+                place = self._place(direction)
+                self._ends[[place, place ^ 1]] = pair if of_client else pair[::-1]
+
+    def of(self, direction: int) -> tuple[End, End]:
+        """Return the sender and the receiver of a direction."""
+        place = self._place(direction)
+        hosts = self._hosts.values
+        sender, receiver = self._ends[[place, place ^ 1]].tolist()
+        return End(hosts[sender[0]], sender[1]), End(hosts[receiver[0]], receiver[1])
+
+    def _numbered(self, text: str, addresses: AddressPseudonyms) -> tuple[int, int]:
+        end = End.parse(text)
+        return self._hosts.of(addresses.of(end.host)), end.port
+
+    def _place(self, direction: int) -> int:
+        return 2 * int(np.searchsorted(self._connections, direction >> 1)) + (direction & 1)
 
 
 class _ChosenStreams:
@@ -115,41 +147,40 @@ class _ChosenStreams:
         segments, runs = _Rows(SegmentBatch), _Rows(RunBatch)
         for batch in packet_batches(capture, store):
             read = transport.segments(batch)
-            segments.add(read, connections)
-            runs.add(transport.reassemble(read), connections)
+            segments.add(read, _of(read, connections))
+            some = transport.reassemble(read)
+            runs.add(some, _of(some, connections))
         for each in transport.flush():
-            runs.add(each, connections)
+            runs.add(each, _of(each, connections))
         self._segments = segments.joined()
-        self._parts = Column(_PART)
-        self._find_parts(chosen, runs.joined())
+        self._parts = self._find_parts(chosen, runs.joined())
 
     def parts(self) -> Iterator[_SegmentPart]:
         """Return the parts of chosen frames in each segment, in capture order."""
-        for at in range(0, len(self._parts), PARTS_TOGETHER):
+        for at in range(0, len(self._parts.segment), PARTS_TOGETHER):
             trim()
-            yield from map(_SegmentPart._make, self._parts.values[at : at + PARTS_TOGETHER].tolist())
+            some = tuples(*(column[at : at + PARTS_TOGETHER] for column in self._parts))
+            yield from map(_SegmentPart._make, some)
 
-    def _find_parts(self, chosen: FrameSpans, runs: RunBatch) -> None:
-        """Find the parts of chosen frames in runs, and the segments that open or close a connection."""
-        segments, found = self._segments, Column(_PART)
+    def _find_parts(self, chosen: FrameSpans, runs: RunBatch) -> _Parts:
+        """Return the parts of chosen frames in runs, and the segments that open or close a connection, in order."""
+        segments, found = self._segments, _Rows(_Parts)
         order = np.argsort(segments.address, kind="stable")
         has_part, ends_in_part = np.zeros((2, len(order)), np.bool_)
         address = segments.address[order]
-        for at in range(0, len(runs.start), RUNS_TOGETHER):
-            some = RunBatch(*(getattr(runs, each.name)[at : at + RUNS_TOGETHER] for each in fields(runs)))
-            parts = _inside(self._carried(some, order, address), chosen)
-            found.extend(parts)
-            segment = parts["segment"]
-            is_end = parts["ahead"] + parts["size"] == segments.size[segment] + segments.missing[segment]
-            has_part[segment] = True
-            ends_in_part[segment[is_end]] = True
+        keys = chosen.direction * MAX_STREAM + chosen.start
+        for at in range(0, len(runs.start), ROWS_TOGETHER):
+            some = RunBatch(*(column[at : at + ROWS_TOGETHER] for column in _columns(runs)))
+            parts = _inside(self._carried(some, order, address), chosen, keys)
+            found.add(parts)
+            is_end = parts.ahead + parts.size == segments.size[parts.segment] + segments.missing[parts.segment]
+            has_part[parts.segment] = True
+            ends_in_part[parts.segment[is_end]] = True
             trim()
-        found.extend(self._marks(has_part, ends_in_part))
-        values: Any = found.values
-        order = np.lexsort([values[name] for name in reversed(_SegmentPart._fields)])
-        for at in range(0, len(order), RUNS_TOGETHER):
-            self._parts.extend(values[order[at : at + RUNS_TOGETHER]])
+        for at in range(0, len(order), ROWS_TOGETHER):
+            found.add(self._marks(slice(at, at + ROWS_TOGETHER), has_part, ends_in_part))
             trim()
+        return _sorted(found.joined())
 
     def _carried(self, runs: RunBatch, order: Int64, address: Int64) -> "_SegmentRuns":
         """Return runs with the segment that has the bytes of each; `order` is that of the addresses of segments."""
@@ -165,19 +196,18 @@ class _ChosenStreams:
         columns = (row, ahead, has_address, runs.direction, runs.start, runs.size)
         return _SegmentRuns._make(each[kept] for each in columns)
 
-    def _marks(self, has_part: Bool, ends_in_part: Bool) -> "np.ndarray[tuple[int], np.dtype[np.void]]":
-        """Return segments that open or close a connection and are not in another part."""
+    def _marks(self, some: slice, has_part: Bool, ends_in_part: Bool) -> _Parts:
+        """Return those of some segments that open or close a connection and are not in another part."""
         segments = self._segments
-        rows = np.flatnonzero(segments.flags & (SYN | FIN | RST))
+        rows = some.start + np.flatnonzero(segments.flags[some] & (SYN | FIN | RST))
         closes = segments.flags[rows] & (FIN | RST) != 0
         is_mark = ~has_part[rows] | (closes & ~ends_in_part[rows])
         rows, closes = rows[is_mark], closes[is_mark]
-        marks = np.zeros(len(rows), _PART)
-        marks["segment"], marks["captured"], marks["frame"] = rows, True, -1
-        marks["ahead"] = np.where(closes, segments.size[rows] + segments.missing[rows], 0)
-        return marks
+        ahead = np.where(closes, segments.size[rows] + segments.missing[rows], 0)
+        none = np.zeros(len(rows), np.int64)
+        return _Parts(rows, ahead, none, np.ones(len(rows), np.bool_), none - 1, none)
 
-    def packets(self, part: _SegmentPart, payload: bytes, ends: Mapping[int, tuple[End, End]]) -> Iterator[Packet]:
+    def packets(self, part: _SegmentPart, payload: bytes, ends: _Ends) -> Iterator[Packet]:
         """Yield a part as a packet; as more packets if it is too large for one."""
         segments, row = self._segments, part.segment
         direction, flags = int(segments.direction[row]), int(segments.flags[row])
@@ -188,7 +218,7 @@ class _ChosenStreams:
             ahead = part.ahead + at
             chunk_flags = flags & ~(SYN if ahead else 0) & ~(FIN | RST if ahead + len(chunk) < last else 0)
             shift = ahead + (ahead > 0 and flags & SYN != 0)
-            data = headers.frame(*ends[direction], chunk_flags, seq + shift, ack, chunk, outward=direction % 2 == 0)
+            data = headers.frame(*ends.of(direction), chunk_flags, seq + shift, ack, chunk, outward=direction % 2 == 0)
             yield Packet(time_ns, data if part.captured else data[: len(data) - len(chunk)], len(data))
 
 
@@ -203,9 +233,8 @@ class _SegmentRuns(NamedTuple):
     size: Int64
 
 
-def _inside(runs: _SegmentRuns, chosen: FrameSpans) -> "np.ndarray[tuple[int], np.dtype[np.void]]":
-    """Return the parts of runs that belong to chosen frames."""
-    keys = chosen.direction * MAX_STREAM + chosen.start
+def _inside(runs: _SegmentRuns, chosen: FrameSpans, keys: Int64) -> _Parts:
+    """Return the parts of runs that belong to chosen frames; `keys` are the places of these, ascending."""
     begin = runs.direction * MAX_STREAM + runs.start
     first = np.maximum(np.searchsorted(keys, begin, side="right") - 1, 0)
     counts = np.maximum(np.searchsorted(keys, begin + runs.size) - first, 0)
@@ -216,23 +245,41 @@ def _inside(runs: _SegmentRuns, chosen: FrameSpans) -> "np.ndarray[tuple[int], n
     high = np.minimum(start + runs.size[run], chosen.start[frame] + chosen.size[frame])
     kept = np.flatnonzero((chosen.direction[frame] == runs.direction[run]) & (low < high))
     run, frame, low, high = run[kept], frame[kept], low[kept], high[kept]
-    parts = np.empty(len(run), _PART)
-    parts["segment"], parts["ahead"], parts["size"] = runs.segment[run], runs.ahead[run] + low - start[kept], high - low
-    parts["captured"], parts["frame"], parts["start"] = runs.captured[run], frame, low - chosen.start[frame]
-    return parts
+    ahead = runs.ahead[run] + low - start[kept]
+    return _Parts(runs.segment[run], ahead, high - low, runs.captured[run], frame, low - chosen.start[frame])
+
+
+def _sorted(parts: _Parts) -> _Parts:
+    """Return parts in order, sorted a few segments at a time."""
+    found, order = _Rows(_Parts), np.argsort(parts.segment, kind="stable")
+    segment = parts.segment[order]
+    stops = np.searchsorted(segment, segment[ROWS_TOGETHER - 1 :: ROWS_TOGETHER], side="right").tolist()
+    for first, stop in pairwise([0, *stops, len(order)]):
+        some = _Parts._make(column[order[first:stop]] for column in parts)
+        found.add(some, np.lexsort(some[::-1]))
+        trim()
+    return found.joined()
+
+
+def _of(batch: SegmentBatch | RunBatch, connections: Int64) -> Int64:
+    """Return which rows of a batch are of connections, ascending."""
+    return np.flatnonzero(is_in(batch.direction >> 1, connections))
+
+
+def _columns(batch: ColumnBatch) -> list[Any]:
+    return [getattr(batch, name) for name in type(batch).__annotations__]
 
 
 class _Rows(Generic[ColumnBatch]):
-    """Rows of some connections, of many batches."""
+    """Rows of many batches."""
 
     def __init__(self, kind: type[ColumnBatch]) -> None:
         self._kind: type[ColumnBatch] = kind
         self._columns: list[Column] = []
 
-    def add(self, batch: ColumnBatch, connections: Int64) -> None:
-        """Add the rows of a batch with these connections, ascending."""
-        rows = np.flatnonzero(is_in(batch.direction >> 1, connections))
-        values = [getattr(batch, each.name)[rows] for each in fields(batch)]
+    def add(self, batch: ColumnBatch, rows: Int64 | slice = slice(None)) -> None:
+        """Add rows of a batch."""
+        values = [column[rows] for column in _columns(batch)]
         if not self._columns:
             self._columns = [Column(each.dtype) for each in values]
         for column, each in zip(self._columns, values, strict=True):
