@@ -145,3 +145,4 @@ class FindingsPass:
             yield Progress(self._rows.entries + examined, count, self._pipeline.packets, count)
         if self._pipeline.is_finished and self.examination is not None:
             self._pipeline.count_omitted_findings(self.examination.findings.take_omitted())
+            self.examination.end()

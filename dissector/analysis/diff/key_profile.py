@@ -81,7 +81,9 @@ class KeyProfile:
     latencies_ns: "array[int]" = field(default_factory=no_numbers)
     retries: Retries = field(default_factory=Retries)
     last_request: dict[int, tuple[int, int]] = field(default_factory=dict)
-    """By connection: its time in nanoseconds, and how often the member had joined by then."""
+    """By connection: its time in nanoseconds, and how often the member had joined by then. Forgotten at the end."""
+    connections: int = 0
+    """How many have such a request, at the end."""
     lost: "array[int]" = field(default_factory=no_numbers)
     """Rows whose connection was closed before the response came."""
     pending: dict[tuple[str, int], PendingMessage] = field(default_factory=dict)
@@ -129,6 +131,12 @@ class KeyProfile:
         else:
             leaves = contents.of(number, first).leaves
             self.pending[place] = PendingMessage(contents.part, leaves, first, count)
+
+    def finish(self, add_name: Callable[[EntityName], None]) -> None:
+        """Read what waits, and forget what only further exchanges would need."""
+        self.read_pending(add_name)
+        self.connections = len(self.last_request)
+        self.last_request.clear()
 
     def read_pending(self, add_name: Callable[[EntityName], None]) -> None:
         """Add the leaves of the messages that wait to be read; `add_name` gets the names in them."""

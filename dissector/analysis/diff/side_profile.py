@@ -301,10 +301,12 @@ class SideProfile:
         return lost
 
     def _finish(self) -> None:
-        """Read the pending messages in the order of rows, so that names are numbered in that order."""
+        """Read the pending messages in the order of rows, so that names are numbered in that order. Forget what only
+        further rows would need: it is as much as the profile itself."""
         self.side.capture.pipeline.store.release_pages()
         for profile in sorted(self.keys.values(), key=lambda profile: profile.rows[0]):
-            profile.read_pending(self._add_name)
+            profile.finish(self._add_name)
+        del self._requests, self._responses, self._classified, self._joins
 
     def _add_name(self, name: EntityName) -> None:
         known = self.names.setdefault(name.kind, {})

@@ -238,7 +238,7 @@ def _is_period(intervals_ns: "array[int]") -> bool:
 
 def _each_connection(a: KeyProfile, b: KeyProfile) -> str:
     """Say on how many connections the requests are sent, if the sides differ: they may send as many in all."""
-    (few, one), (many, other) = sorted((len(side.last_request), name) for side, name in ((a, "{a}"), (b, "{b}")))
+    (few, one), (many, other) = sorted((side.connections, name) for side, name in ((a, "{a}"), (b, "{b}")))
     return MEDIAN if few == many else f"{MEDIAN}; {one} sends them on {few:,}, {other} on {many:,}"
 
 

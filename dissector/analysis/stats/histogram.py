@@ -123,6 +123,8 @@ class Histogram:
         return {"min": self.least} | percentiles | {"max": self.most}
 
 
+EMPTY: Final = Histogram()
+"""Never changed: many counts share it."""
 SLOTS: Final = 64
 """Intervals: as many as a terminal has room for."""
 
@@ -160,8 +162,9 @@ def slot_ns(begin_ns: int, end_ns: int) -> int:
 
 
 def histograms_by_number(group: Int64, count: int, durations: Int64, which: Bool) -> list[Histogram]:
-    """Return the histogram of each group, of the numbers from 0 to `count`, of the chosen rows."""
-    histograms = [Histogram() for _ in range(count)]
+    """Return the histogram of each group, of the numbers from 0 to `count`, of the chosen rows. Groups without any
+    share one."""
+    histograms = [EMPTY] * count
     latency, group = durations[which], group[which]
     if not len(latency):
         return histograms
@@ -175,5 +178,6 @@ def histograms_by_number(group: Int64, count: int, durations: Int64, which: Bool
     buckets, frequencies, groups, least, most = (column.tolist() for column in columns)
     for n, at in enumerate(groups):
         low, high = edges[n], edges[n + 1]
+        histograms[at] = Histogram()
         histograms[at].add_counts(dict(zip(buckets[low:high], frequencies[low:high], strict=True)), least[n], most[n])
     return histograms

@@ -138,6 +138,12 @@ class Examination:
             self._examine(ready[at : at + STEP], ended[at : at + STEP])
             yield stop
 
+    def end(self) -> None:
+        """Forget what detectors remember, which is much, once all rows of a whole capture are examined."""
+        if not self.is_part:
+            self._detectors, self._extractors, self._groups = [], [], []
+            self.client.cache_clear()
+
     def _first_packet_of(self, rows: Int64) -> int:
         return int(self._index.table.packet.values[rows].min(initial=NEVER))
 
