@@ -138,7 +138,7 @@ class GroupPass:
         ):
             known = self._fields.get(pair)
             if known is None:
-                known = tuple(_fields_of(self._capture.exchange(row)))
+                known = tuple(_fields_of(self._capture.exchange_for_now(row)))
                 if pair >= 0:
                     self._fields[pair] = known
             client_id, (host, server) = self._capture.index.client_id(client) or "", self._ends(connection)

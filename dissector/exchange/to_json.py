@@ -132,7 +132,7 @@ def _other_object(exchange: Exchange) -> dict[str, Any]:
 def _request(exchange: Exchange, body: Body) -> dict[str, Any] | None:
     """A request; of an incremental Fetch also the partitions of its session."""
     value = _message(exchange.request, body)
-    if value is None or exchange.fetched is None or not RUN.admits_session():
+    if value is None or not exchange.has_session or not RUN.admits_session() or exchange.fetched is None:
         return value
     RUN.take_session(exchange.fetched, sum(LISTED * len(numbers) for numbers in exchange.fetched.values()))
     session = [{"topic": topic, "partitions": numbers} for topic, numbers in exchange.fetched.items()]

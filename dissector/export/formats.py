@@ -40,18 +40,21 @@ def _transcript(capture: "Capture", rows: Sequence[int], request: "ExportRequest
 
 
 def _json(capture: "Capture", rows: Sequence[int], request: "ExportRequest") -> Iterator[bytes]:
+    import numpy as np
+
     from dissector.exchange.to_json import json_line
 
-    return (json_line(capture.exchange(row)) for row in rows)
+    return map(json_line, capture.at(np.asarray(rows, np.int64)))
 
 
 def _csv(capture: "Capture", rows: Sequence[int], request: "ExportRequest") -> Iterator[bytes]:
+    import numpy as np
+
     from dissector.exchange.row_fields import ROW_FIELDS
     from dissector.export.table_cells import TABLE, as_csv_without_formulas
 
     yield as_csv_without_formulas([[name] for name in TABLE])
-    for row in rows:
-        exchange = capture.exchange(row)
+    for exchange in capture.at(np.asarray(rows, np.int64)):
         yield as_csv_without_formulas([[ROW_FIELDS[name].from_exchange(exchange)] for name in TABLE])
 
 

@@ -219,7 +219,7 @@ def made_packets(
         spans = capture.frames.spans(row)
         if not spans:
             continue
-        exchange = capture.exchange(row)
+        exchange = capture.exchange_for_now(row)
         connection = spans[0].direction >> 1
         ends = (End.parse(each) for each in (exchange.fields.client, exchange.fields.server))
         client, server = (End(address(end.host), end.port) for end in ends)

@@ -4,8 +4,10 @@ The file needs only pytest and kdissect. All text from the wire is hex or an esc
 string or be code. Rows without a complete exchange (an orphan, a gap, a token) are omitted, and counted.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
+
+import numpy as np
 
 from dissector.capture_session import Capture
 from dissector.core.text import counted
@@ -110,13 +112,12 @@ def without_addresses(value: Any) -> Any:
 '''
 
 
-def pytest_file(capture: Capture, rows: Iterable[int]) -> Iterator[str]:
+def pytest_file(capture: Capture, rows: Sequence[int]) -> Iterator[str]:
     """Yield the file's text. Secrets are masked, unless the capture shows them."""
     yield _HEAD
     yield "EXCHANGES = [\n"
     omitted = 0
-    for row in rows:
-        exchange = capture.exchange(row)
+    for exchange in capture.at(np.asarray(rows, np.int64)):
         if _is_complete(exchange):
             yield from _recorded(exchange)
         else:

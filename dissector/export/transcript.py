@@ -3,7 +3,9 @@
 A response follows its request. A row without bytes (a gap, a non-Kafka connection) is only a comment.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator, Sequence
+
+import numpy as np
 
 from dissector.capture_session import Capture
 from dissector.conversation.transcript import frame_lines
@@ -11,10 +13,9 @@ from dissector.core.text import clean, duration
 from dissector.exchange.model import Exchange
 
 
-def transcript(capture: Capture, rows: Iterable[int]) -> Iterator[str]:
+def transcript(capture: Capture, rows: Sequence[int]) -> Iterator[str]:
     """Yield the lines of these rows. Secrets are masked, unless the capture shows them."""
-    for row in rows:
-        exchange = capture.exchange(row)
+    for exchange in capture.at(np.asarray(rows, np.int64)):
         yield "# " + clean(_row_comment(exchange))
         if exchange.is_stored:
             continue  # an entry of a file was not sent as a frame

@@ -208,17 +208,19 @@ def _unknown_version(known: Api, version: int, consequence: str) -> Finding:
     return Finding("unknown-version", Severity.WARNING, words, "header")
 
 
-def read(data: bytes, layout: MessageLayout, end: int | None = None) -> Decoded:
-    """Decode a frame into values. Bytes from `end` on follow a gap and are not read."""
-    return read_or_trace(data, layout, end)[0]
-
-
 def read_or_trace(data: bytes, layout: MessageLayout, end: int | None = None) -> tuple[Decoded, Traced | None]:
     """Decode a frame into values; of one that can't be read to its end return what was traced to know how far it can
     be, too, by `tracer_of_reasons`."""
+    decoded = read(data, layout, end)
+    return decoded, decoded.trace() if isinstance(decoded, _Damaged) else None
+
+
+def read(data: bytes, layout: MessageLayout, end: int | None = None) -> Decoded:
+    """Decode a frame into values. Bytes from `end` on follow a gap and are not read. One that can't be read to its end
+    is traced when somebody asks why, or how far it can be."""
     stop = _stop(data, layout, end)
     if layout.header is None:
-        return _read_headless(data, layout, stop), None
+        return _read_headless(data, layout, stop)
     whole = data if stop == len(data) else data[:stop]
     read_header, read_body, others = _readers(layout.header, layout.header_version, layout.body, layout.body_version)
     header: Values = {}
@@ -227,23 +229,49 @@ def read_or_trace(data: bytes, layout: MessageLayout, end: int | None = None) ->
     try:
         header, at = read_header(whole, PREFIX, stop)
         if layout.body is None or read_body is None:
-            return Decoded(header, body, whole[at:], list(layout.findings)), None
+            return Decoded(header, body, whole[at:], list(layout.findings))
         if others:
             other = _other_layout(layout.body, layout.body_version, whole, at)
             read_body = reader(layout.body, layout.body_version, other)
         body, at = read_body(whole, at, stop)
     except DECODE_ERRORS:
-        traced = trace(data, layout, end, tracer_type=tracer_of_reasons(layout))
-        decoded = Decoded(header, body, whole[at:], traced.findings)
-        if header:
-            _keep_whole_fields(decoded, traced.tree, data)
-        return decoded, traced
+        return _Damaged(header, data, layout, end, at)
     findings = list(layout.findings)
     if other:
         findings.append(_other_layout_finding(layout.body, layout.body_version, other))
     if at != stop:
         findings.append(_trailing_bytes_finding(stop - at, at))
-    return Decoded(header, body, whole[at:], findings), None
+    return Decoded(header, body, whole[at:], findings)
+
+
+class _Damaged(Decoded):
+    """A frame that can't be read to its end. Its header is empty if that is what can't be; its body begins at `at`."""
+
+    __slots__ = ("_at", "_frame")
+
+    def __init__(self, header: Values, data: bytes, layout: MessageLayout, end: int | None, at: int) -> None:
+        self.header, self.body = header, {}
+        self._frame, self._at = (data, layout, end), at
+
+    def __getattr__(self, name: str) -> Any:
+        """Only what is not there yet is looked for here."""
+        if name not in _FOUND_BY_TRACING:
+            raise AttributeError(name)
+        self.trace()
+        return getattr(self, name)
+
+    def trace(self) -> Traced:
+        """Find what it has besides its fields. The tree is not kept: it is large."""
+        data, layout, end = self._frame
+        traced = trace(data, layout, end, tracer_type=tracer_of_reasons(layout))
+        self.findings, self.rest = traced.findings, data[self._at : _stop(data, layout, end)]
+        self.partial, self.partial_bytes = {}, b""
+        if self.header:
+            _keep_whole_fields(self, traced.tree, data)
+        return traced
+
+
+_FOUND_BY_TRACING: Final = frozenset(("rest", "findings", "partial", "partial_bytes"))
 
 
 def tracer_of_reasons(layout: MessageLayout) -> type[Tracer]:

@@ -1,11 +1,17 @@
 """Bodies are decoded when something of them is asked for."""
 
+from pathlib import Path
+from typing import Any
+
 import pytest
 
+from dissector.analysis.conformance import check
 from dissector.capture_session import Capture
 from dissector.exchange import model
-from dissector.protocol.message import Decoded, MessageLayout, read
+from dissector.protocol import message
+from dissector.protocol.message import Decoded, MessageLayout, Traced, read
 from tests.conftest import PCAPS
+from tests.traffic import Turn, capture_of, conversation, request, response
 
 
 def test_a_response_is_decoded_for_its_body_its_findings_or_its_row(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -27,3 +33,24 @@ def test_a_response_is_decoded_for_its_body_its_findings_or_its_row(monkeypatch:
             decoded.clear()
             ask(exchange)
             assert decoded.count("ResponseHeader") == 1
+
+
+def test_a_message_that_cannot_be_read_is_traced_once_by_check(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Rules are asked in turn whether they want it; only one says why it can't be read."""
+    traced: list[bytes] = []
+    trace = message.trace
+
+    def watched(data: bytes, *args: Any, **settings: Any) -> Traced:
+        traced.append(data)
+        return trace(data, *args, **settings)
+
+    monkeypatch.setattr(message, "trace", watched)
+    bodies = {n: bytes([n]) * 30 for n in range(100, 120)}
+    turns = [Turn(True, request(n, api_key=3, version=9, body=body)) for n, body in bodies.items()]
+    turns += [Turn(False, response(n, body)) for n, body in bodies.items()]
+    with Capture([capture_of(tmp_path, conversation(turns))]) as capture:
+        list(capture.read())
+        result = check([("", capture)])
+    assert sum(result.broken.values()) == len(turns)
+    assert set(traced) == {turn.data for turn in turns}
+    assert len(traced) <= len(turns) + 1  # the first request also for what it says of its connection

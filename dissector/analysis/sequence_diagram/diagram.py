@@ -89,7 +89,7 @@ class SequenceDiagram:
     def event(self, at: int) -> SequenceEvent:
         """Return event `at`, from 0, with its texts."""
         number, is_request = int(self.rows[at]), bool(self.is_request[at])
-        exchange = self.capture.exchange(number)
+        exchange = self.capture.exchange_for_now(number)
         row = exchange.row
         label = row.api if row.kind == _EXCHANGE else row.kind
         error = "" if is_request else first_error(exchange)

@@ -56,8 +56,7 @@ class TimelinePass:
             yield TimelineProgress(0, len(rows))
         self._groups.divided = self._histories.divided
         for start in range(0, len(rows), EXCHANGES_PER_STEP):
-            for number in rows[start : start + EXCHANGES_PER_STEP].tolist():
-                exchange = self._capture.exchange(number)
+            for exchange in self._capture.at(rows[start : start + EXCHANGES_PER_STEP]):
                 self._groups.add(exchange)
                 self._transactions.add(exchange)
             yield TimelineProgress(min(start + EXCHANGES_PER_STEP, len(rows)), len(rows))
