@@ -97,7 +97,7 @@ class Node:
 
     def add(self, *children: "Node") -> None:
         """Append children."""
-        if isinstance(self.children, list):
+        if type(self.children) is list:
             self.children += children
         else:
             self.children = [*self.children, *children]

@@ -1,6 +1,7 @@
 """Rows in each output format, for `show` and for live captures. `FORMATS` alone says what each format can do."""
 
 from collections.abc import Callable, Iterable, Iterator
+from functools import partial
 from itertools import islice
 from typing import Final, NamedTuple, Self
 
@@ -11,7 +12,7 @@ from dissector.cli.errors import UsageError
 from dissector.cli.formats import Format
 from dissector.cli.render.fields import are_indexed, exchange_lines, header_line, index_lines, parse
 from dissector.cli.render.lines import head_line, row_line, text_lines
-from dissector.cli.render.trees import tree_lines
+from dissector.cli.render.trees import TreeTexts, tree_lines
 from dissector.core.arrays import Int64
 from dissector.exchange.model import Exchange
 from dissector.exchange.row_fields import ROW_FIELDS
@@ -25,10 +26,11 @@ ROWS_TOGETHER: Final = 1 << 14
 
 
 class RowFormat(NamedTuple):
-    """What an output format can do. An exchange is shown whole by `render`, or as columns by `cells`."""
+    """What an output format can do. An exchange is shown whole by what `begin` returns, or as columns by `cells`."""
 
-    render: Callable[[Exchange, int], Iterable[bytes]] | None = None
-    """Renders an exchange of a capture that began at that time, in pieces; None where all is columns."""
+    begin: Callable[[], Callable[[Exchange, int], Iterable[bytes]]] | None = None
+    """Returns what renders the exchanges of one step: each, of a capture that began at that time, in pieces. None where
+    all is columns."""
     render_many: Callable[[Capture, range | Int64], Iterator[bytes | memoryview]] | None = None
     """The same of many rows, of which few are decoded one by one."""
     head: Callable[[], bytes] = bytes
@@ -118,9 +120,9 @@ class RowRenderer(NamedTuple):
 
     def exchanges(self, exchanges: Iterable[Exchange], start_ns: int) -> Iterator[bytes]:
         """Render exchanges of a capture that began at `start_ns`."""
-        render = self.format.render
-        if self.names or render is None:
+        if self.names or self.format.begin is None:
             return exchange_lines(self.names, exchanges, self.cells)
+        render = self.format.begin()
         return (piece for exchange in exchanges for piece in render(exchange, start_ns))
 
 
@@ -137,8 +139,12 @@ def _text_head() -> bytes:
     return head_line().encode() + b"\n"
 
 
-def _tree(exchange: Exchange, start_ns: int) -> Iterator[bytes]:
-    lines = tree_lines(exchange, start_ns)
+def _trees() -> Callable[[Exchange, int], Iterator[bytes]]:
+    return partial(_tree, TreeTexts())
+
+
+def _tree(texts: TreeTexts, exchange: Exchange, start_ns: int) -> Iterator[bytes]:
+    lines = tree_lines(exchange, start_ns, texts)
     while some := list(islice(lines, LINES_TOGETHER)):
         yield "".join(f"{line}\n" for line in some).encode()
 
@@ -160,10 +166,10 @@ def _json_of_many(capture: Capture, rows: range | Int64) -> Iterator[bytes | mem
 
 FORMATS: Final = {
     Format.TEXT: RowFormat(
-        _text, _text_of_many, _text_head, is_of_rows=True, names_findings_only=True, cells=as_tabs
+        lambda: _text, _text_of_many, _text_head, is_of_rows=True, names_findings_only=True, cells=as_tabs
     ),
-    Format.TREE: RowFormat(_tree, needs_frames=True),
-    Format.JSON: RowFormat(_json, _json_of_many),
+    Format.TREE: RowFormat(_trees, needs_frames=True),
+    Format.JSON: RowFormat(lambda: _json, _json_of_many),
     Format.CSV: RowFormat(
         names_findings_only=True, cells=as_csv, cells_without_formulas=as_csv_without_formulas, columns=TABLE,
         names_columns=True,

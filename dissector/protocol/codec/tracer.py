@@ -12,7 +12,7 @@ whose findings a whole tree has.
 Names in parentheses are parts of the encoding, not fields: ``(count)``, ``(present)``, ``(tag)``, ``(size)``.
 """
 
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from dissector.protocol.codec.plan import (
     STRUCTS,
@@ -35,6 +35,8 @@ from dissector.protocol.schema.model import Field
 from dissector.protocol.tree import WHOLE, Node, last_node
 from dissector.protocol.wire import WireError, uuid_text, uvarint
 
+_SCALAR_TYPES: Final = {name: wire_type(ScalarPlan(name)) for name in STRUCTS}
+
 
 class Tracer(SpanCursor):
     """Reads one frame from `at` on, and appends nodes to the parents that the caller passes. A budget is charged for
@@ -50,8 +52,9 @@ class Tracer(SpanCursor):
         self._message = ""
 
     def begin(self, parent: Node, name: str, kind: str, schema: Field | None = None) -> Node:
-        self._budget.admit_nodes(1, self.at)
-        node = Node(name, parent.path_of(name), kind, self.at, self.at, source=self.source, schema=schema)
+        at = self.at
+        self._budget.admit_nodes(1, at)
+        node = Node(name, parent.path_of(name), kind, at, at, None, "", self.source, schema)
         parent.add(node)
         return node
 
@@ -122,7 +125,7 @@ class Tracer(SpanCursor):
         value = self._unpack(plan.type)
         if isinstance(value, bytes):
             value = uuid_text(value)
-        node = self.leaf(parent, name, wire_type(plan), self.at + plan.size, value)
+        node = self.leaf(parent, name, _SCALAR_TYPES[plan.type], self.at + plan.size, value)
         node.schema = schema
         if schema is not None and isinstance(value, int):
             self._name(node, schema, value)
