@@ -11,11 +11,14 @@ import numpy as np
 
 from dissector.bulk.message_texts import MessageTexts
 from dissector.capture_session import Capture
+from dissector.exchange.model import Exchange
 from dissector.export.redaction.frames import Redactor
 from dissector.export.redaction.plain_frames import PlainFrames
 
 CACHED_FRAMES: Final = 256
 """Redacted frames that are cached: a frame may be in many packets."""
+CACHED_EXCHANGES: Final = 4
+"""Decoded exchanges that are cached: most frames follow, or are followed by, the other one of their row."""
 TOGETHER: Final = 2_048
 """Frames that are read together, unless they have more than so many bytes:"""
 BYTES_TOGETHER: Final = 1 << 22
@@ -36,6 +39,7 @@ class RedactedFrames:
         self._capture = capture
         self._redactor = redactor
         self._plain = PlainFrames(redactor, capture.messages.topic_names)
+        self._exchange = lru_cache(maxsize=CACHED_EXCHANGES)(self._decode)
 
     def learn(self, rows: Sequence[int]) -> None:
         """Learn the names in the messages of rows, ascending, before the first one is redacted."""
@@ -46,7 +50,7 @@ class RedactedFrames:
                 message = texts.get(side[:2])
                 if message is not None and self._plain.learn(message):
                     continue
-                [exchange] = self._capture.at(range(side.row, side.row + 1))
+                exchange = self._exchange(side.row)
                 for each in (exchange.request, exchange.response):
                     if each is not None and (side.size < 0 or (each is exchange.request) == side.of_client):
                         self._redactor.learn(each)
@@ -67,8 +71,12 @@ class RedactedFrames:
             for side in some:
                 yield content(side.row, side.of_client)
 
-    def _by_tree(self, row: int, *, of_client: bool) -> bytes:
+    def _decode(self, row: int) -> Exchange:
         [exchange] = self._capture.at(range(row, row + 1))
+        return exchange
+
+    def _by_tree(self, row: int, *, of_client: bool) -> bytes:
+        exchange = self._exchange(row)
         message = exchange.request if of_client else exchange.response
         return b"" if message is None else self._redactor.message(message)
 
