@@ -229,6 +229,12 @@ def test_a_config_is_shown_only_if_kafka_defines_it_and_it_is_no_password(
     (f"Invalid value https://a/?sas={HIDDEN.decode()} for configuration retention.ms: no", False),
     (f"Invalid value {HIDDEN.decode()} for configuration sasl.oauthbearer.token.endpoint.url: no", True),
     (f"Invalid value {HIDDEN.decode()} for configuration password.encoder.iterations: no", True),
+    (f"Number of partitions {HIDDEN.decode()}", False),
+    (f"Replication factor: {HIDDEN.decode()} larger than available brokers: 1.", False),
+    ("Replication factor: 3 larger than available brokers: 1.", True),
+    ("Number of partitions must be larger than 0, or -1 to use the default value.", True),
+    ("Unable to replicate the partition 3 time(s): The target replication factor of 3 cannot be reached because only 1 "
+     "broker(s) are registered.", True),
     (f"{HIDDEN.decode()} is against our policy", False),
     ("Topic 'orders' already exists.", True),
 ])  # fmt: skip

@@ -30,7 +30,7 @@ _UNQUOTING: Final = re.compile(
         r"Topic '[a-zA-Z0-9._-]{1,249}' (already exists|is marked for deletion)\.",
         r"Unknown topic config name: [a-z.]{1,80}",
         r"Null value not supported for [a-zA-Z ]{1,40}: ?[a-z.,]{1,200}",
-        r"(Replication factor|Number of partitions|Unable to replicate the partition)[a-zA-Z0-9 :,().-]{1,200}",
+        r"(Replication factor|Number of partitions|Unable to replicate the partition)([ :,().-]+([a-zA-Z]+|\d+))+[.)]*",
         r"This server does not host this topic-partition\.",
         r"Attempt to (delete|describe) a user credential that does not exist(: [a-zA-Z0-9._-]{1,64})?",
         r"Too (few|many) iterations",
