@@ -4,7 +4,7 @@ JavaScript and a font, are those of textual-serve; nothing comes from another ho
 
 Invariants:
   * whatever lies outside the path of the token is answered with 403, the websocket too. The token is compared in
-    constant time, is no argument or variable of a process, and there is no log of requests.
+    constant time, is no argument or variable of a process, and there is no log of requests, nor of what is none.
   * a page that is closed ends its process, and a process that ends closes its page; if this process is gone, theirs
     end by themselves (`tui/run.py`).
 """
@@ -14,6 +14,7 @@ import contextlib
 import hmac
 import html
 import json
+import logging
 import os
 import secrets
 import socket
@@ -24,7 +25,7 @@ from typing import Any, Final
 
 from aiohttp import WSMsgType, web
 
-from dissector.core.text import endpoint_name
+from dissector.core.text import clean, endpoint_name
 
 LARGEST: Final = 1000
 """Columns and lines of a page at most: memory of a screen is proportional to their product."""
@@ -65,13 +66,14 @@ class WebServer:
 
     def run(self, where: socket.socket) -> None:
         """Serve on a bound socket until the user interrupts."""
+        logging.getLogger("aiohttp.server").disabled = True  # it quotes requests, which anyone may send, and tracebacks
         web.run_app(self.application(), sock=where, access_log=None, print=None, shutdown_timeout=PATIENCE)
 
     def application(self) -> web.Application:
         """Return the application: the page, its parts, its websocket."""
 
         async def with_token(request: web.Request, handler: Callable[[web.Request], Awaitable[Any]]) -> Any:
-            given = request.path.split("/")[1].encode("utf-8", "replace")
+            given = request.path.removeprefix("/").partition("/")[0].encode("utf-8", "replace")
             if not hmac.compare_digest(given, self._token.encode()):
                 raise web.HTTPForbidden(text=REFUSED)
             return await handler(request)
@@ -94,7 +96,7 @@ class WebServer:
             "font-src 'self' data:; img-src 'self' data:; connect-src 'self' ws: wss:; frame-ancestors 'none'"
         )
         headers = {"Content-Security-Policy": policy, "Referrer-Policy": "no-referrer", "Cache-Control": "no-store"}
-        text = _PAGE.replace("NONCE", nonce).replace("TITLE", html.escape(self._title))
+        text = _PAGE.replace("NONCE", nonce).replace("TITLE", html.escape(clean(self._title)))
         return web.Response(text=text, content_type="text/html", headers=headers)
 
     async def _session(self, request: web.Request) -> web.WebSocketResponse:

@@ -128,7 +128,34 @@ async def test_without_the_token_nothing_is_served() -> None:
             await session.ws_connect(f"{base}ws?width=80&height=24&token={token}")
         assert refused.value.status == 403
         assert (await session.get(f"{url}static/../../server.py")).status in (403, 404)
+        for line in ("OPTIONS * HTTP/1.1", "CONNECT a.example:80 HTTP/1.1", "GET http://a.example HTTP/1.1"):
+            assert await answer_to(url, line) == "HTTP/1.1 403 Forbidden", line
+        for line in (
+            "GET ?x HTTP/1.1",
+            "\x16\x03\x01",
+            "GET / HTTP/1.1\r\n\x1b]0;title\x07",
+        ):  # said to nobody (`served`)
+            assert "400 Bad Request" in await answer_to(url, line), line
         assert children(process.pid) == []
+
+
+async def answer_to(url: str, line: str) -> str:
+    """The first line of the answer to a request that begins with a line."""
+    reader, writer = await asyncio.open_connection(urlsplit(url).hostname, urlsplit(url).port)
+    writer.write(f"{line}\r\nHost: a\r\nConnection: close\r\n\r\n".encode())
+    answer = await reader.readline()
+    writer.close()
+    return answer.decode().strip()
+
+
+@pytest.mark.long
+@pytest.mark.slow
+async def test_a_page_is_titled_by_any_name_of_a_file(tmp_path: Path) -> None:
+    name = os.fsdecode(b"\xff\x1b]0;<b>.pcapng")
+    (tmp_path / name).write_bytes(Path(JAVA).read_bytes())
+    async with served(str(tmp_path / name), "--web") as (url, _), aiohttp.ClientSession() as session:
+        text = await (await session.get(url)).text()
+    assert "<title>\\u{dcff}␛]0;&lt;b&gt;.pcapng – kdissect</title>" in text
 
 
 @pytest.mark.long
