@@ -1,6 +1,7 @@
 """Outcomes of rules that a capture is held to, and the forms in which other programs read them: JUnit XML, with a test
 case each, as CI servers read it; SARIF 2.1.0 (OASIS), as code hosts show it beside the changed lines."""
 
+import os
 from collections.abc import Sequence
 from enum import StrEnum
 from typing import Any, Final, NamedTuple
@@ -113,7 +114,7 @@ def _rule(outcome: RuleOutcome) -> dict[str, Any]:
 
 
 def _result(outcome: RuleOutcome) -> dict[str, Any]:
-    place: dict[str, Any] = {"artifactLocation": {"uri": quote(outcome.file)}}
+    place: dict[str, Any] = {"artifactLocation": {"uri": quote(os.fsencode(outcome.file))}}
     if outcome.line is not None:
         place["region"] = {"startLine": outcome.line}
     result: dict[str, Any] = {

@@ -26,7 +26,7 @@ from dissector.cli.render.outcomes import write_outcomes
 from dissector.cli.show import read_rows
 from dissector.core.files import write_reason
 from dissector.core.process_memory import infrequent_collection
-from dissector.core.text import counted, os_reason
+from dissector.core.text import clean, counted, os_reason
 
 
 class BaselineOptions(NamedTuple):
@@ -106,5 +106,6 @@ def _save(profile: SideProfile, path: str) -> int:
         Path(path).write_text(text, "utf-8")
     except OSError as error:
         return print_error(f"can't write {path}: {write_reason(path, error)}")
-    print(f"Wrote {path}: {counted(count_checks(observed), 'check')} for {observed.software}", file=sys.stderr)
+    words = f"Wrote {path}: {counted(count_checks(observed), 'check')} for {observed.software}"
+    print(clean(words), file=sys.stderr)
     return 0

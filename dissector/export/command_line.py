@@ -30,7 +30,9 @@ def show_command(
     words += [] if row_filter is None else ["-Y", row_filter]
     words += [] if chosen is None else ["--rows", chosen, "--format", "json", "-w", "-"]
     before = [f"word{at}={_printed(word + _END)}; " for at, word in enumerate(words) if _ends_in_line_feed(word)]
-    return "".join(before) + " ".join(_quoted(word, at) for at, word in enumerate(words))
+    return "".join(before) + " ".join(
+        f'"${{word{at}%{_END}}}"' if _ends_in_line_feed(word) else shell_word(word) for at, word in enumerate(words)
+    )
 
 
 def format_rows(rows: Iterable[int]) -> str:
@@ -53,9 +55,9 @@ def _ends_in_line_feed(word: str) -> bool:
     return word.endswith("\n")
 
 
-def _quoted(word: str, at: int) -> str:
-    if _ends_in_line_feed(word):
-        return f'"${{word{at}%{_END}}}"'
+def shell_word(word: str) -> str:
+    """Return a word as a shell and a terminal take it, without a control character, which would act on a terminal into
+    which it is pasted. Line feeds at its end are lost."""
     return shlex.quote(word) if clean(word) == word else f'"{_printed(word)}"'
 
 

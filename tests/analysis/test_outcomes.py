@@ -78,3 +78,9 @@ def test_sarif_has_a_result_for_each_broken_rule_at_its_line() -> None:
     assert place == {"artifactLocation": {"uri": "a%20b/o.toml"}, "region": {"startLine": 8}}
     assert broken["properties"] == {"exchange": 12, "source": "KIP-679"}
     assert "\x1b" not in broken["message"]["text"]
+
+
+def test_sarif_names_files_by_their_bytes() -> None:
+    [run] = sarif([RULE._replace(file="\udcff\x1b é.pcap")])["runs"]
+    [result] = run["results"]
+    assert result["locations"][0]["physicalLocation"]["artifactLocation"]["uri"] == "%FF%1B%20%C3%A9.pcap"

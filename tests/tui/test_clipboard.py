@@ -46,6 +46,17 @@ async def test_each_letter_copies_its_form_of_the_field(shared: SharedScreens) -
         assert command == ["kdissect", "show", JAVA, "-Y", f"number == {screen.row + 1}"]
 
 
+async def test_a_command_has_no_control_character_of_a_file_name(tmp_path: Path) -> None:
+    """A terminal ends a paste at ESC [201~, and takes what follows for typed."""
+    path = tmp_path / "a\x1b[201~\nreboot\n.pcapng"
+    path.write_bytes(Path(JAVA).read_bytes())
+    async with opened(str(path)) as screen:
+        for key in ("c", "w"):
+            command = await copied(screen, key)
+            assert command.isprintable()
+            assert r"\033[201~\012reboot\012.pcapng" in command
+
+
 @pytest.mark.exhaustive
 async def test_without_a_field_the_message_is_copied(shared: SharedScreens) -> None:
     async with shared.opened(JAVA) as screen:

@@ -6,7 +6,6 @@ Every format cleans what came from the wire: pasted into a shell it is text, and
 
 from collections.abc import Callable, Iterable
 from pathlib import Path
-from shlex import quote
 from typing import ClassVar, Final, NamedTuple
 
 from textual.binding import Binding
@@ -14,7 +13,7 @@ from textual.binding import Binding
 from dissector.core.json_text import dumps
 from dissector.core.text import clean, cut, seconds
 from dissector.exchange.field_paths import ABSENT, plain_path, value_at
-from dissector.export.command_line import show_command
+from dissector.export.command_line import shell_word, show_command
 from dissector.protocol.tree import Node
 from tui.exchange_model import ExchangeModel
 from tui.feature import KEEP, ScreenFeature
@@ -112,7 +111,7 @@ def _wireshark(model: ExchangeModel) -> str | None:
         return None
     port = exchange.row.server.rpartition(":")[2]
     kafka = "" if port == WELL_KNOWN or not port.isdecimal() else f"-d tcp.port=={port},kafka "
-    return f"wireshark {kafka}-g {packet} -r {quote(names[0])}"
+    return f"wireshark {kafka}-g {packet} -r {shell_word(names[0])}"
 
 
 def _row(model: ExchangeModel) -> str | None:
