@@ -4,7 +4,7 @@ Each kind of row has a decoder: a request with its response, a response without 
 one has what they share: rows by number, facts of connections, what the conversations teach.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from copy import copy
 from dataclasses import replace
 from functools import lru_cache
@@ -18,7 +18,7 @@ from dissector.detection.connections import Connections
 from dissector.exchange.connection_facts import CACHE_SIZE, ConnectionFacts, ConnectionLookup, EndpointNames
 from dissector.exchange.info_column import unseen_words, with_damage
 from dissector.exchange.message_decoder import MessageDecoder, ReadOnce
-from dissector.exchange.model import Exchange, ExchangeRow
+from dissector.exchange.model import Exchange, ExchangeRow, FirstFetched
 from dissector.exchange.orphan_decoder import OrphanDecoder
 from dissector.exchange.other_row_decoder import OtherRowDecoder
 from dissector.exchange.request_decoder import RequestDecoder
@@ -34,6 +34,8 @@ _EXCHANGE: Final = int(RowKind.EXCHANGE)
 """A plain number: a member of an enumeration is looked up at each use."""
 ROWS_PER_LOOKUP: Final = 256
 """Rows that are read from the index's columns at once."""
+ROWS_AROUND: Final = 32
+"""The same around a row that is asked for alone: its neighbors often are, too."""
 
 
 class ExchangeDecoder:
@@ -58,6 +60,7 @@ class ExchangeDecoder:
         """Where facts of connections come from."""
         self.facts = lru_cache(maxsize=CACHE_SIZE)(self._facts)
         """What is known of a connection besides its messages."""
+        self._around = lru_cache(maxsize=1)(self._read_around)
         self.response_to = response_to
         """API key and version of responses whose request is missing, as the user gave them."""
         self.shows_secrets = show_secrets
@@ -84,21 +87,31 @@ class ExchangeDecoder:
 
     def exchange(self, number: int) -> Exchange:
         """Row `number` of the index, from 0."""
-        [exchange] = self.exchanges(range(number, number + 1))
-        return exchange
+        self.update_conversation_state()
+        table = self._indexer.table
+        first = number - number % ROWS_AROUND
+        index_row = self._around(first, len(table))[number - first]
+        if index_row.response != table.response.values[number]:  # it came in a batch that is still being added
+            self._around.cache_clear()
+            index_row = self._around(first, len(table))[number - first]
+        return self._exchange(number, index_row)
+
+    def _read_around(self, first: int, count: int) -> list[IndexRow]:
+        rows = range(first, min(first + ROWS_AROUND, count))
+        return list(read_index_rows(self._indexer.table, self._indexer.frames, rows))
 
     def exchanges(self, rows: range | Int64) -> Iterator[Exchange]:
         """Rows of the index, a range or numbers. Their columns are read some rows at a time."""
+        if isinstance(rows, range) and len(rows) == 1:
+            yield self.exchange(rows.start)
+            return
         table, frames = self._indexer.table, self._indexer.frames
         for first in range(0, len(rows), ROWS_PER_LOOKUP):
             self.update_conversation_state()
             some = rows[first : first + ROWS_PER_LOOKUP]
             numbers = some if isinstance(some, range) else some.tolist()
             for number, index_row in zip(numbers, read_index_rows(table, frames, some), strict=True):
-                exchange = self._decoded(number, index_row)
-                exchange.tls = self.tls_session(index_row.connection)
-                exchange.facts = self.facts(index_row.connection)
-                yield exchange
+                yield self._exchange(number, index_row)
 
     def answer_none(self, rows: Int64) -> Bool:
         """Which rows of the index, all of them responses without a request, answer none: see `OrphanDecoder`."""
@@ -120,9 +133,7 @@ class ExchangeDecoder:
         sooner if it names no topics."""
         return self._requests.fetch_session(number, names_topics=names_topics)
 
-    def first_of_fetch_session(
-        self, number: int, most: int, *, names_topics: bool = True
-    ) -> tuple[dict[str, Sequence[int]], int]:
+    def first_of_fetch_session(self, number: int, most: int, *, names_topics: bool = True) -> FirstFetched:
         """The first topics of the same, at most so many, and how many more there are; some partitions of each."""
         return self._requests.first_of_fetch_session(number, most, names_topics=names_topics)
 
@@ -165,6 +176,7 @@ class ExchangeDecoder:
             self._generation = generation
             self._endpoints.clear()
             self.facts.cache_clear()
+            self._around.cache_clear()
             self._messages.forget()
             self._indexer.conversation_state.update(generation)
 
@@ -197,6 +209,12 @@ class ExchangeDecoder:
         return needed
 
     # One row.
+
+    def _exchange(self, number: int, index_row: IndexRow) -> Exchange:
+        exchange = self._decoded(number, index_row)
+        exchange.tls = self.tls_session(index_row.connection)
+        exchange.facts = self.facts(index_row.connection)
+        return exchange
 
     def _decoded(self, number: int, index_row: IndexRow) -> Exchange:
         if index_row.kind == _EXCHANGE and index_row.request != NO_FRAME:

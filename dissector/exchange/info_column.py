@@ -114,7 +114,14 @@ def _reasons(body: Values) -> list[str]:
     return [*list(found)[:MAX_TOPICS], *more]
 
 
-def fetch_session_words(fetched: Mapping[str, Sequence[int]] | None, more: int = 0) -> str:
+def session_words(exchange: Exchange) -> str | None:
+    """Return the partitions of the fetch session of an incremental Fetch, empty for none; None if they are not known,
+    and for other requests."""
+    found = exchange.first_fetched(MAX_TOPICS)
+    return None if found is None else fetch_session_words(*found)
+
+
+def fetch_session_words(fetched: Mapping[str, Sequence[int]], more: int = 0) -> str:
     """Return the partitions of a fetch session, for a Fetch that names none; so many topics are not among them. Of a
     topic's partitions, the first four and the last stand for all."""
     if not fetched:
@@ -230,7 +237,7 @@ def exchange_info(exchange: Exchange) -> str:
     """Return the info column of an exchange that has its request."""
     request = exchange.request
     assert request is not None
-    session = "" if request.body.get("topics") else fetch_session_words(exchange.fetched)
+    session = "" if request.body.get("topics") else session_words(exchange) or ""
     words = info(request, exchange.response, exchange.row_findings, request.context.topic_names, session)
     readings = [finding.message for finding in exchange.row_findings if finding.code == READS_AS]
     words = words or next((each.message for each in exchange.row_findings if each.code != READS_AS), "")

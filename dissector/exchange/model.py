@@ -1,6 +1,6 @@
 """One exchange: the fields of its row, its two messages, its findings. Messages are decoded when they are read."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Final, NamedTuple
@@ -218,6 +218,8 @@ class ExchangeMessage:
         return findings
 
 
+FirstFetched = tuple[Mapping[str, Sequence[int]], int]
+"""Some topics with some of their partitions, and how many more topics there are."""
 Describe = Callable[["Exchange"], str]
 Find = Callable[["Exchange"], list[Finding]]
 
@@ -240,6 +242,7 @@ class Exchange:
         "facts",
         "fields",
         "find_fetched",
+        "find_first_fetched",
         "request",
         "response",
         "tls",
@@ -270,6 +273,8 @@ class Exchange:
         self._fetched: dict[str, list[int]] | None = None
         self.find_fetched: Callable[[], dict[str, list[int]] | None] | None = None
         """Returns `fetched` of an incremental Fetch; None for other requests."""
+        self.find_first_fetched: Callable[[int], FirstFetched | None] | None = None
+        """The same of `first_fetched`."""
 
     @property
     def has_session(self) -> bool:
@@ -288,10 +293,20 @@ class Exchange:
     def fetched(self, fetched: dict[str, list[int]] | None) -> None:
         self._fetched, self.find_fetched = fetched, None
 
+    def first_fetched(self, most: int) -> FirstFetched | None:
+        """Return some of `fetched`, in a time that does not grow with it: the first topics, at most so many, or all."""
+        if self.find_fetched is not None and self.find_first_fetched is not None:
+            return self.find_first_fetched(most)
+        return None if self._fetched is None else (self._fetched, 0)
+
     def complete(self) -> "Exchange":
         """Find what only the capture knows, so that it may be closed. Returns itself."""
         _ = self.fetched
         return self
+
+    def has_finding(self, finding: Finding) -> bool:
+        """Whether a finding is one of the row's: one for which no message is decoded."""
+        return finding in self._row_findings
 
     @property
     def row_findings(self) -> list[Finding]:

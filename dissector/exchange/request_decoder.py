@@ -1,7 +1,7 @@
 """Decodes rows with a request: the request, and the response that it was paired with, if it has one."""
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial
 from typing import Final
@@ -16,7 +16,7 @@ from dissector.exchange.decoding_findings import ExactReadings, error_response
 from dissector.exchange.info_column import DAMAGE, exchange_info
 from dissector.exchange.message_decoder import MessageDecoder
 from dissector.exchange.metadata_fetches import fetches_metadata
-from dissector.exchange.model import Exchange, ExchangeMessage, ExchangeRow
+from dissector.exchange.model import Exchange, ExchangeMessage, ExchangeRow, FirstFetched
 from dissector.index.exchange_table import KIND_NAMES, NO_FRAME, Flag, IndexRow, RowKind, RowsByConnection
 from dissector.index.fetch_sessions import FetchSessions, is_incremental
 from dissector.index.indexer import Indexer
@@ -89,6 +89,7 @@ class RequestDecoder:
         exchange = Exchange(fields, key, request, response, findings, exchange_info, find)
         if key == _FETCH and is_incremental(request.body):
             exchange.find_fetched = partial(self._session_partitions, number, context.topic_names)
+            exchange.find_first_fetched = partial(self._first_partitions, number)
         return exchange
 
     def _of_both(self, index_row: IndexRow) -> _OfBoth:
@@ -181,14 +182,15 @@ class RequestDecoder:
         names = self._indexer.conversation_state.topic_names
         return self._session_partitions(number, names, names_topics=names_topics)
 
-    def first_of_fetch_session(
-        self, number: int, most: int, *, names_topics: bool = True
-    ) -> tuple[dict[str, Sequence[int]], int]:
+    def first_of_fetch_session(self, number: int, most: int, *, names_topics: bool = True) -> FirstFetched:
         """Some of the same, without a copy of all: see `FetchSessions.first_partitions`. None of an unknown session."""
+        return self._first_partitions(number, most, names_topics=names_topics) or ({}, 0)
+
+    def _first_partitions(self, number: int, most: int, *, names_topics: bool = True) -> FirstFetched | None:
         names, generation = self._indexer.conversation_state.topic_names, self._indexer.generation
         found = self._fetch_sessions.first_partitions(number, generation, most, names_topics=names_topics)
         if found is None:
-            return {}, 0
+            return None
         return {names.get(topic, topic): numbers for topic, numbers in found[0].items()}, found[1]
 
     def fetch_session_changes(

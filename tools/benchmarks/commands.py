@@ -153,11 +153,12 @@ def _costs(words: tuple[str, ...], inputs: list[str], folder: Path, starter: "_S
             shutil.rmtree(made) if made.is_dir() else made.unlink()
         path = _path(folder, name, parts)
         found = starter.run([word.replace(IN, str(path)).replace(OUT, str(folder / "out")) for word in words])
-        return found._replace(cpu=max(0.0, found.cpu - start) * MEGABYTE / path.stat().st_size)
+        read = path.stat().st_size * words.count(IN)
+        return found._replace(cpu=max(0.0, found.cpu - start) * MEGABYTE / read)
 
     start = 0.0
     first = run("start", 1)
-    start = 0.0 if first.failure else first.cpu / MEGABYTE * _path(folder, "start", 1).stat().st_size
+    start = 0.0 if first.failure else first.cpu / MEGABYTE * _path(folder, "start", 1).stat().st_size * words.count(IN)
     for name in inputs:
         whole = run(name, 1)
         quarter = run(name, 4).cpu if _grows(name) and TOLD < whole.cpu < math.inf else 0.0

@@ -93,7 +93,7 @@ class MessageEvent:
     @property
     def is_closed(self) -> bool:
         """Whether it is a request whose connection was closed before the response."""
-        return self.is_request and self.exchange.response is None and CLOSED in self.exchange.row_findings
+        return self.is_request and self.exchange.response is None and self.exchange.has_finding(CLOSED)
 
     @property
     def is_read(self) -> bool:

@@ -9,7 +9,7 @@ from typing import Final, NamedTuple
 
 from dissector.cli.render.lines import row_line
 from dissector.core.text import clean, counted
-from dissector.exchange.info_column import fetch_session_words
+from dissector.exchange.info_column import session_words
 from dissector.exchange.listing import latency_words
 from dissector.exchange.model import Exchange, ExchangeMessage
 from dissector.exchange.tls_words import handshake_fields
@@ -84,8 +84,8 @@ def tree_lines(exchange: Exchange, start_ns: int, texts: TreeTexts | None = None
         yield clean(f"  ! {finding.severity}: {finding.message} ({finding.code})")
     if words := latency_words(exchange.fields):
         yield f"  latency: {words}"
-    if exchange.fetched is not None:
-        yield clean(f"  fetches by {fetch_session_words(exchange.fetched) or 'an empty session'}")
+    if (session := session_words(exchange)) is not None:
+        yield clean(f"  fetches by {session or 'an empty session'}")
     if exchange.tls is not None and exchange.row.kind == "tls":
         yield from (clean(f"  {field.name}: {field.value}") for field in handshake_fields(exchange.tls))
     for name, message in (("request", exchange.request), ("response", exchange.response)):

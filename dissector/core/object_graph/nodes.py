@@ -58,6 +58,7 @@ _METHODS: Final = frozenset((
     "dissector.exchange.connection_facts:EndpointNames._of",
     "dissector.exchange.connection_facts:EndpointNames.server",
     "dissector.exchange.connection_facts:EndpointNames.servers",
+    "dissector.exchange.decoder:ExchangeDecoder._read_around",
     "dissector.exchange.orphan_decoder:OrphanDecoder._requests_of",
     "dissector.exchange.response_inference:ResponseInference._count_everywhere",
     "dissector.exchange.response_inference:ResponseInference._find_last_doubt",
