@@ -205,7 +205,7 @@ class _SourcePart:
 def _header_end_if_damaged(traced: Traced) -> int | None:
     """Return where the header of a frame ends that can't be read from end to end; None for any other."""
     data, children = traced.sources[0].data, traced.tree.children
-    ends = [node.end for node in children if node.name == "header"]
+    ends = [_without_tags(node).end for node in children if node.name == "header"]
     if not ends:
         return None
     is_damaged = not _has_its_size(data) or _damage_codes(traced.tree.findings) or any(map(_is_rest, children))
@@ -219,10 +219,17 @@ def _has_its_size(data: bytes) -> bool:
 def _without_body(traced: Traced) -> Traced:
     """Return the tree of a frame with all that is behind its header as one leaf."""
     source = traced.sources[0]
-    children = [node for node in traced.tree.children if node.name in ("size", "header")]
+    children = [_without_tags(node) for node in traced.tree.children if node.name in ("size", "header")]
     start, end = max((node.end for node in children), default=0), len(source.data)
     children.append(Node("(rest)", "(rest)", UNPARSED, start, end, source.data[start:]))
     return Traced(replace(traced.tree, children=children, findings=()), [source], [])
+
+
+def _without_tags(header: Node) -> Node:
+    """Return a header up to its tagged fields, if it has any: no header of Kafka has, so that they are of a name."""
+    fields = list(header.children)
+    at = next((at for at, each in enumerate(fields) if each.name == "(tagged fields)" and each.value), None)
+    return header if at is None else replace(header, children=fields[:at], end=fields[at].start)
 
 
 def _damage_codes(findings: Iterable[Finding]) -> set[str]:
