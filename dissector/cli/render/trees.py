@@ -32,7 +32,7 @@ class TreeTexts:
     """The texts of messages' trees, as long as what their notes say of ids is the same: one step of printing."""
 
     def __init__(self) -> None:
-        self._kept: dict[tuple[object, ...], _Text] = {}
+        self._kept: dict[tuple[object, ...], _SplitTree] = {}
         self._contexts: dict[int, DecodingContext] = {}
         """By identity, which is theirs as long as they are here."""
         self._size = 0
@@ -54,11 +54,11 @@ class TreeTexts:
             if line not in lines:
                 return lines
             at = lines.index(line)
-            text = _Text("\n".join(lines[:at]), "\n".join(lines[at + 1 :]))
+            text = _SplitTree("\n".join(lines[:at]), "\n".join(lines[at + 1 :]))
             self._keep(key, text, context)
         return (text.before, line, text.after) if text.after else (text.before, line)
 
-    def _keep(self, key: tuple[object, ...], text: "_Text", context: DecodingContext) -> None:
+    def _keep(self, key: tuple[object, ...], text: "_SplitTree", context: DecodingContext) -> None:
         self._size += len(text.before) + len(text.after)
         if self._size > MOST_KEPT:
             self._kept.clear()
@@ -68,7 +68,7 @@ class TreeTexts:
         self._kept[key] = text
 
 
-class _Text(NamedTuple):
+class _SplitTree(NamedTuple):
     """What is before the line with the correlation id, and behind it."""
 
     before: str
