@@ -15,6 +15,7 @@ If the topics of both sides have other partitions, all partitions are compared t
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from functools import cache
+from itertools import islice
 from operator import attrgetter
 from typing import Final, NamedTuple
 
@@ -319,7 +320,7 @@ def _numbered(
     kind: str, names: list[list[EntityName]], roles: Sequence[Mapping[EntityName, _Role]]
 ) -> tuple[dict[EntityName, EntityName], dict[EntityName, EntityName]]:
     """Return the common names of generated ones: numbers. Names that have no counterpart share the number of the one
-    of their own side that is used the most like them."""
+    of their own side that is used the most like them, among the first ones."""
     common: tuple[dict[EntityName, EntityName], dict[EntityName, EntityName]] = ({}, {})
     likenesses = (
         _PossiblePair(tuple(map(_likeness, roles[0][one], roles[1][other])), i, j)
@@ -336,7 +337,8 @@ def _numbered(
             if name not in common[side]:
                 mine = frozenset[object]().union(*roles[side][name])
                 if mine not in by_role:
-                    near = max(by_role, key=lambda each: _likeness(mine, each), default=frozenset[object]())
+                    compared = islice(by_role, MAX_MATCHED)
+                    near = max(compared, key=lambda each: _likeness(mine, each), default=frozenset[object]())
                     is_near = _likeness(mine, near) > 0
                     by_role[mine] = by_role[near] if is_near else EntityName(kind, f"#{len(common[side]) + 1}")
                 common[side][name] = by_role[mine]
