@@ -189,3 +189,11 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
     if surprises := sorted(reason for reason in reasons if not excused(reason)):
         reporter.write_line("\nskipped, and tests/needs.py does not excuse it:\n  " + "\n  ".join(surprises), red=True)
         session.exitstatus = pytest.ExitCode.TESTS_FAILED
+
+
+@pytest.fixture(autouse=True)
+def _run_of_its_own() -> None:
+    """What the frames of a run may become together is bounded: each test is one, whatever ran before it."""
+    from dissector.core.expansion import RUN
+
+    RUN.begin()
