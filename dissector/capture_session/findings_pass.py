@@ -58,7 +58,8 @@ class FindingsPass:
         from dissector.findings.framework.examination import STEP
 
         examination, final = self._begun(part=part), self._pipeline.is_finished
-        yield from self._run(examination.examine(self._most_pending, final=final, step=step or STEP))
+        steps = examination.examine(self._most_pending, final=final, step=step or STEP)
+        yield from self._run(examination, steps, final=final)
 
     def limit_to(self, rows: Int64, codes: Collection[str] | None = None) -> None:
         """Examine only what the findings of these rows need; before the first step, when reading is finished. With
@@ -70,7 +71,8 @@ class FindingsPass:
         `now_ns` is the time that the capture as a whole has reached."""
         examination = self._begun(part=True)
         final = self._pipeline.is_finished
-        yield from self._run(examination.examine_in_order(self._most_pending, now_ns, final=final))
+        steps = examination.examine_in_order(self._most_pending, now_ns, final=final)
+        yield from self._run(examination, steps, final=final)
 
     def take_observations(self) -> "list[Observation]":
         """Observations since the last call, for `dissector.findings.framework.aggregation`."""
@@ -121,18 +123,19 @@ class FindingsPass:
         return [] if self.examination is None else self.examination.findings.of(index_row)
 
     def _begun(self, *, part: bool) -> "Examination":
-        if self.examination is None:
-            from dissector.findings.framework.examination import Examination
+        with self._step:  # threads that begin at once share one
+            if self.examination is None:
+                from dissector.findings.framework.examination import Examination
 
-            pipeline = self._pipeline
-            self.examination = Examination(
-                pipeline.indexer, pipeline.store, self._decoder, pipeline.transport.connections,
-                pipeline.transport.retransmissions, pipeline.transport.deliveries, pipeline.tls.plaintext,
-                part=part,
-            )  # fmt: skip
-        return self.examination
+                pipeline = self._pipeline
+                self.examination = Examination(
+                    pipeline.indexer, pipeline.store, self._decoder, pipeline.transport.connections,
+                    pipeline.transport.retransmissions, pipeline.transport.deliveries, pipeline.tls.plaintext,
+                    part=part,
+                )  # fmt: skip
+            return self.examination
 
-    def _run(self, steps: Iterator[int]) -> Iterator[Progress]:
+    def _run(self, examination: "Examination", steps: Iterator[int], *, final: bool) -> Iterator[Progress]:
         with self._lock:
             self._decoder.update_conversation_state()
         while True:
@@ -143,6 +146,7 @@ class FindingsPass:
             self.steps += 1
             count = len(self._rows)
             yield Progress(self._rows.entries + examined, count, self._pipeline.packets, count)
-        if self._pipeline.is_finished and self.examination is not None:
-            self._pipeline.count_omitted_findings(self.examination.findings.take_omitted())
-            self.examination.end()
+        if final:
+            with self._step:
+                self._pipeline.count_omitted_findings(examination.findings.take_omitted())
+                examination.end()

@@ -4,6 +4,7 @@ import copy
 import functools
 import gc
 import json
+import time
 import weakref
 from collections.abc import Generator
 from concurrent.futures import ThreadPoolExecutor
@@ -27,6 +28,7 @@ from dissector.findings.framework import body_reader
 from dissector.findings.framework.aggregation import EXTRACTORS, ObservationLog
 from dissector.findings.framework.body_reader import CleanResponses
 from dissector.findings.framework.decoded_exchange import DecodedExchange
+from dissector.findings.framework.examination import Examination
 from dissector.findings.framework.examined_rows import ExaminedRows
 from dissector.findings.framework.open_findings import FindingStore
 from dissector.findings.framework.recurrence import BoundedStates
@@ -91,6 +93,26 @@ def test_it_goes_on_where_it_stopped(tmp_path: Path, monkeypatch: pytest.MonkeyP
         assert not capture.findings.cross_message()
         assert [step.done for step in capture.findings.examine()] == [*range(10, 61, 5)]
         assert [code for _, finding in capture.findings.cross_message() if (code := finding.code)] == ["tiny-batches"]
+
+
+def test_threads_that_begin_at_once_share_an_examination(monkeypatch: pytest.MonkeyPatch) -> None:
+    made: list[Examination] = []
+
+    class SlowlyMade(Examination):
+        def __init__(self, *arguments: Any, **more: Any) -> None:
+            made.append(self)
+            time.sleep(0.05)  # time enough for others to begin
+            super().__init__(*arguments, **more)
+
+    monkeypatch.setattr("dissector.findings.framework.examination.Examination", SlowlyMade)
+    recorded = PCAPS / "trouble-version-not-offered.pcapng"
+    with Capture([str(recorded)]) as capture:
+        for _ in capture.read():
+            pass
+        with ThreadPoolExecutor(3) as threads:
+            list(threads.map(lambda _: list(capture.findings.examine()), range(3)))
+        assert len(made) == 1
+        assert capture.findings.cross_message() == of_whole(recorded)
 
 
 @pytest.mark.long
