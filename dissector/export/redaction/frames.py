@@ -226,7 +226,7 @@ def _without_body(traced: Traced) -> Traced:
 
 
 def _without_tags(header: Node) -> Node:
-    """Return a header up to its tagged fields, if it has any: no header of Kafka has, so that they are of a name."""
+    """Return a header up to its tagged fields, if it has any: Kafka has defined none, so that they are of a name."""
     fields = list(header.children)
     at = next((at for at, each in enumerate(fields) if each.name == "(tagged fields)" and each.value), None)
     return header if at is None else replace(header, children=fields[:at], end=fields[at].start)

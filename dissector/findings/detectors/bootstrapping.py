@@ -127,8 +127,8 @@ class BootstrapExtractor(Extractor):
         asks, route = np.concatenate((np.ones(earlier, np.bool_), bootstraps))[order], routes[order]
         begins = np.ones(len(order), np.bool_)
         begins[1:] = (route[1:] != route[:-1]) | ~asks[:-1]
+        # a run: the connections in a row on which a client bootstraps, with the next one on which it works
         run = np.cumsum(begins) - 1
-        """Of the connections in a row on which a client bootstraps, with the next one on which it works."""
         last = np.flatnonzero(np.append(begins, True)[1:])
         is_open = asks[last]
         is_told: Bool = is_open | (np.bincount(run[asks], minlength=len(last)) >= MANY)
