@@ -11,7 +11,7 @@ import pytest
 from dissector.capture_session import Capture
 from dissector.exchange.model import Exchange, ExchangeMessage
 from dissector.exchange.to_json import json_line
-from dissector.protocol.message import MessageLayout
+from dissector.protocol.message_layout import MessageLayout
 from tests.conftest import CAPTURES, PCAPS, VARIED
 from tests.protocol.trees import assert_tiled, same, values_of
 

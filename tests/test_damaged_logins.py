@@ -19,7 +19,7 @@ from dissector.findings.summary import SEVERITIES, FindingSummary
 from dissector.protocol.embedded.context import DecodingContext
 from dissector.protocol.embedded.topics import CLUSTER_METADATA_ID
 from dissector.protocol.masking import mask_secrets
-from dissector.protocol.message import SASL_TOKEN
+from dissector.protocol.message_layout import SASL_TOKEN
 from tests.cases import cases
 from tests.traffic import SYN, Turn, capture_of, conversation, request, response
 from tools.fuzz.logins import Said, exchange, login_file

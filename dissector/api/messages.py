@@ -11,11 +11,11 @@ from dissector.protocol.embedded.context import EMPTY_CONTEXT
 from dissector.protocol.frame import frame_bytes, request_header, response_layout_to_write
 from dissector.protocol.inference.evidence import NOTHING
 from dissector.protocol.inference.verdict import infer_response
-from dissector.protocol.message import (
+from dissector.protocol.message import read
+from dissector.protocol.message_layout import (
     PREFIX,
     MessageLayout,
     key_and_version,
-    read,
     request_layout,
     response_layout,
     sized,

@@ -33,7 +33,7 @@ from dissector.protocol.embedded.secrets import CARRIERS_BY_NAME, MESSAGES_WITH_
 from dissector.protocol.kernel.json_messages import join
 from dissector.protocol.kernel.shredding import FrameMemory, FramePieces
 from dissector.protocol.masking import is_public
-from dissector.protocol.message import (
+from dissector.protocol.message_layout import (
     FALLBACK_SIZE,
     PREFIX,
     RESPONSE_ID,

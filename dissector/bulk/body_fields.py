@@ -16,7 +16,7 @@ from dissector.core.arrays import Bool, Int64
 from dissector.core.columns import ValueNumbers
 from dissector.protocol.codec.json_program import is_value
 from dissector.protocol.kernel.shredding import Arena, Shredded
-from dissector.protocol.message import PREFIX
+from dissector.protocol.message_layout import PREFIX
 
 NO_TEXT: Final = -1
 _BODY: Final = "body"

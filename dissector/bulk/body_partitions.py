@@ -18,7 +18,7 @@ from dissector.core.columns import ValueNumbers
 from dissector.core.grouping import expanded
 from dissector.protocol.codec.program import Part, Program
 from dissector.protocol.kernel.shredding import Arena, Shredded
-from dissector.protocol.message import PREFIX
+from dissector.protocol.message_layout import PREFIX
 from dissector.protocol.schema.field_names import TOPIC_ID
 
 Lists = tuple[str, str]

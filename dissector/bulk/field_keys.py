@@ -16,7 +16,7 @@ from dissector.bulk.body_columns import BodyColumns, Messages
 from dissector.core.arrays import Int64
 from dissector.protocol.codec.program import ColumnPlan, Program, Wanted
 from dissector.protocol.kernel.shredding import Arena, Shredded
-from dissector.protocol.message import PREFIX
+from dissector.protocol.message_layout import PREFIX
 
 MOST_KEYS: Final = 1 << 17
 MOST_KEY_BYTES: Final = 1 << 25

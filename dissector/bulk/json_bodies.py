@@ -41,7 +41,7 @@ from dissector.protocol.kernel.json_messages import (
     section_view,
 )
 from dissector.protocol.kernel.shredding import Arena, FrameMemory
-from dissector.protocol.message import PREFIX, MessageLayout
+from dissector.protocol.message_layout import PREFIX, MessageLayout
 from dissector.protocol.schema.field_names import ERROR_CODES, TOPIC_ID
 
 MOST_FRAME_BYTES: Final = 4 << 20

@@ -19,7 +19,7 @@ from dissector.protocol.embedded.context import DecodingContext
 from dissector.protocol.embedded.topics import INTERNAL_TOPICS
 from dissector.protocol.embedded.values import SUFFIX, decoded_bytes, has_names, records_decoder, topic_of
 from dissector.protocol.kernel.json_messages import Holes
-from dissector.protocol.message import MessageLayout
+from dissector.protocol.message_layout import MessageLayout
 from dissector.protocol.record_masking import masked_records
 from dissector.protocol.records.to_json import frame_budget
 from dissector.protocol.schema.field_names import TOPIC_ID

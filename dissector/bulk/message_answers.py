@@ -20,7 +20,7 @@ from dissector.exchange.field_paths import Path
 from dissector.exchange.message_question import Answers, MessageQuestion, NumberTest
 from dissector.protocol.codec.program import ColumnPlan, Part, Program, Wanted
 from dissector.protocol.kernel.shredding import Arena, KeyNumbers
-from dissector.protocol.message import PREFIX
+from dissector.protocol.message_layout import PREFIX
 
 FEW: Final = 64
 """Messages that may always be decoded for one call."""

@@ -14,7 +14,7 @@ from dissector.core.arrays import Bool, Int64
 from dissector.protocol.codec.plan import SCALARS
 from dissector.protocol.codec.program import Part, Program
 from dissector.protocol.kernel.shredding import Arena, Shredded
-from dissector.protocol.message import PREFIX, MessageLayout
+from dissector.protocol.message_layout import PREFIX, MessageLayout
 
 Traced = TypeVar("Traced")
 _FIXED: Final = frozenset(SCALARS)

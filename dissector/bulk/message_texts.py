@@ -13,7 +13,7 @@ from dissector.bulk.body_columns import BodyColumns, Messages
 from dissector.core.arrays import Int64
 from dissector.protocol.codec.program import Part, Program, Wanted
 from dissector.protocol.kernel.shredding import Arena, Shredded
-from dissector.protocol.message import PREFIX, MessageLayout
+from dissector.protocol.message_layout import PREFIX, MessageLayout
 
 _TYPES: Final = frozenset(("string", "bytes", "records", "uuid"))
 

@@ -18,7 +18,7 @@ from dissector.protocol.embedded.topics import RECORDS_FIELDS
 from dissector.protocol.kernel.json_messages import join
 from dissector.protocol.kernel.secret_marks import secret_marks
 from dissector.protocol.kernel.shredding import Arena, Shredded, numbered
-from dissector.protocol.message import PREFIX, MessageLayout
+from dissector.protocol.message_layout import PREFIX, MessageLayout
 from dissector.protocol.records.column_reader import RecordReader
 from dissector.protocol.records.columns import KINDS, BatchError, RecordColumns, valid_checksums
 from dissector.protocol.records.entries import RecordsEntryKind

@@ -16,7 +16,7 @@ from dissector.core.columns import ValueNumbers
 from dissector.protocol.codec.program import Part, Program
 from dissector.protocol.kernel.json_messages import join
 from dissector.protocol.kernel.shredding import Arena, Shredded
-from dissector.protocol.message import PREFIX
+from dissector.protocol.message_layout import PREFIX
 from dissector.protocol.records.batch import HEADER, HEADER_COLUMNS
 from dissector.protocol.records.entries import LEAST_SIZE, LOG_OVERHEAD
 

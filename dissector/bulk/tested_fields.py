@@ -13,7 +13,7 @@ from dissector.bulk.body_columns import BodyColumns, Messages
 from dissector.core.arrays import Bool, Int64, UInt64
 from dissector.protocol.codec.program import Program, Wanted
 from dissector.protocol.kernel.shredding import Arena, Shredded
-from dissector.protocol.message import PREFIX
+from dissector.protocol.message_layout import PREFIX
 
 
 class ColumnTest(Protocol):

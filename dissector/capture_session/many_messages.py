@@ -37,7 +37,7 @@ if TYPE_CHECKING:  # imported on use: a command needs few of them
     from dissector.core.columns import ValueNumbers
     from dissector.index.session_set import SessionChange
     from dissector.protocol.codec.program import Program
-    from dissector.protocol.message import MessageLayout
+    from dissector.protocol.message_layout import MessageLayout
 
 ROWS_PER_STEP: Final = 1 << 16
 """Rows whose messages are read together."""

@@ -17,7 +17,7 @@ from dissector.core.text import clean, counted, endpoint_name
 from dissector.exchange.info_column import info
 from dissector.exchange.model import ExchangeMessage
 from dissector.protocol.embedded.context import EMPTY_CONTEXT
-from dissector.protocol.message import key_and_version, request_layout
+from dissector.protocol.message_layout import key_and_version, request_layout
 from dissector.proxy_server import AddressError
 from dissector.proxy_server.settings import ANY_ADDRESSES, FIRST_PORT
 from dissector.recorded_server import Answered, RecordedExchanges, RecordedServer, ServeSettings, recording_of

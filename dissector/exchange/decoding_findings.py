@@ -18,7 +18,7 @@ from dissector.exchange.info_column import READS_AS
 from dissector.exchange.model import ExchangeMessage
 from dissector.protocol.codec.structs import values_of
 from dissector.protocol.exact_readings import ExactReading, exact_readings, fits
-from dissector.protocol.message import MessageLayout
+from dissector.protocol.message_layout import MessageLayout
 from dissector.protocol.schema.error_codes import ErrorCode
 from dissector.protocol.schema.errors import advice, error_name, is_expected
 from dissector.protocol.schema.field_names import ERROR_CODES

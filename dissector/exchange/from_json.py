@@ -13,7 +13,7 @@ from dissector.core import limits
 from dissector.core.suggestions import did_you_mean
 from dissector.exchange.to_json import PARTIAL_BYTES
 from dissector.protocol.frame import FieldValues, frame_bytes, header_bytes, request_header, response_layout_to_write
-from dissector.protocol.message import PREFIX, UNKNOWN_RESPONSE, MessageLayout, request_layout, sized
+from dissector.protocol.message_layout import PREFIX, UNKNOWN_RESPONSE, MessageLayout, request_layout, sized
 from dissector.protocol.records.from_json import raw
 from dissector.protocol.schema.headers import response_header_version
 from dissector.protocol.schema.loader import api, api_named, apis

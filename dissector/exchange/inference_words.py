@@ -8,7 +8,7 @@ from dissector.protocol.embedded.context import DecodingContext
 from dissector.protocol.embedded.secrets import may_hold_secrets
 from dissector.protocol.inference.verdict import Candidate, Confidence, InferenceVerdict
 from dissector.protocol.masking import mask_secrets
-from dissector.protocol.message import UNKNOWN_MESSAGE, UNKNOWN_RESPONSE, MessageLayout
+from dissector.protocol.message_layout import UNKNOWN_MESSAGE, UNKNOWN_RESPONSE, MessageLayout
 
 SURE_OF_VERSION: Final = 0.9
 MAX_NAMED: Final = 4

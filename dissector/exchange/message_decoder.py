@@ -16,15 +16,8 @@ from dissector.index.exchange_table import IndexRow
 from dissector.index.frame_table import FrameTable
 from dissector.protocol.embedded.context import EMPTY_CONTEXT, DecodingContext
 from dissector.protocol.masking import is_public
-from dissector.protocol.message import (
-    REQUEST_ID,
-    RESPONSE_ID,
-    Decoded,
-    MessageLayout,
-    read,
-    request_layout,
-    response_layout,
-)
+from dissector.protocol.message import Decoded, read
+from dissector.protocol.message_layout import REQUEST_ID, RESPONSE_ID, MessageLayout, request_layout, response_layout
 from dissector.protocol.schema.api_keys import ApiKey
 from dissector.protocol.schema.loader import api
 

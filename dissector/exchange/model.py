@@ -14,7 +14,8 @@ from dissector.protocol.embedded.secrets import annotate_secrets
 from dissector.protocol.embedded.values import RecordsDecoder, with_annotations, with_decoded
 from dissector.protocol.masked_reasons import is_of_end
 from dissector.protocol.masking import mask_secrets, needs_search
-from dissector.protocol.message import Decoded, MessageLayout, Traced, Values, read, trace
+from dissector.protocol.message import Decoded, Traced, Values, read, trace
+from dissector.protocol.message_layout import MessageLayout
 from dissector.protocol.tree import ByteSource, Node
 from dissector.tls.session import TlsSession
 

@@ -12,7 +12,7 @@ from dissector.exchange.model import Exchange, ExchangeRow, worst
 from dissector.index.exchange_table import NO_FRAME, IndexRow, RowKind
 from dissector.index.indexer import Indexer
 from dissector.protocol.embedded.context import DecodingContext
-from dissector.protocol.message import SASL_TOKEN, UNFRAMED
+from dissector.protocol.message_layout import SASL_TOKEN, UNFRAMED
 from dissector.tls.session import TlsSession
 
 

@@ -24,7 +24,8 @@ from dissector.index.session_set import SessionChange
 from dissector.protocol.embedded.context import DecodingContext
 from dissector.protocol.embedded.formats import enveloped
 from dissector.protocol.masked_reasons import TRAILING, UNREAD
-from dissector.protocol.message import PREFIX, UNKNOWN_MESSAGE, MessageLayout, read
+from dissector.protocol.message import read
+from dissector.protocol.message_layout import PREFIX, UNKNOWN_MESSAGE, MessageLayout
 from dissector.protocol.schema.api_keys import ApiKey
 from dissector.protocol.schema.loader import api_name
 

@@ -25,7 +25,8 @@ from dissector.index.frame_table import FrameTable
 from dissector.index.version_exchanges import version_ranges
 from dissector.protocol.inference.evidence import InferenceEvidence, Odds, Pair
 from dissector.protocol.inference.verdict import Confidence, InferenceVerdict, ScoredResponse, infer
-from dissector.protocol.message import RESPONSE_ID, read
+from dissector.protocol.message import read
+from dissector.protocol.message_layout import RESPONSE_ID
 from dissector.protocol.schema.api_keys import ApiKey
 
 MAX_SAMPLES: Final = 8

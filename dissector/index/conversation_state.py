@@ -28,14 +28,8 @@ from dissector.index.version_exchanges import VersionExchanges
 from dissector.protocol.codec.structs import structs
 from dissector.protocol.embedded.context import DecodingContext
 from dissector.protocol.embedded.topics import CLUSTER_METADATA, CLUSTER_METADATA_ID, NO_TOPIC_ID
-from dissector.protocol.message import (
-    REQUEST_ID,
-    RESPONSE_ID,
-    Decoded,
-    read,
-    request_layout,
-    response_layout,
-)
+from dissector.protocol.message import Decoded, read
+from dissector.protocol.message_layout import REQUEST_ID, RESPONSE_ID, request_layout, response_layout
 from dissector.protocol.schema.api_keys import ApiKey
 from dissector.protocol.schema.field_names import TOPIC_NAMES
 

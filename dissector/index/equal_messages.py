@@ -10,7 +10,7 @@ from dissector.core.arrays import Int64
 from dissector.index.exchange_table import ExchangeTable
 from dissector.index.frame_table import NO_NUMBER, FrameTable, equal_numbers
 from dissector.protocol.kernel.shredding import numbered_rows
-from dissector.protocol.message import REQUEST_ID, RESPONSE_ID
+from dissector.protocol.message_layout import REQUEST_ID, RESPONSE_ID
 
 
 def first_equal(table: ExchangeTable, frames: FrameTable, rows: Int64, *, is_request: bool) -> Int64:

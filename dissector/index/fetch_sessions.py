@@ -22,7 +22,8 @@ from dissector.core.arrays import Int64
 from dissector.index.exchange_table import NO_FRAME, ExchangeTable, RowsByConnection
 from dissector.index.frame_table import FrameTable
 from dissector.index.session_set import Partitions, RowPartitions, SessionChange, SessionSet
-from dissector.protocol.message import REQUEST_ID, Values, read, request_layout
+from dissector.protocol.message import Values, read
+from dissector.protocol.message_layout import REQUEST_ID, request_layout
 from dissector.protocol.schema.api_keys import ApiKey
 
 FIRST_VERSION: Final = 7

@@ -33,7 +33,8 @@ from dissector.protocol.embedded.secrets import (
 )
 from dissector.protocol.kernel.shredding import Arena, FrameMemory
 from dissector.protocol.masking import has_header
-from dissector.protocol.message import PREFIX, REQUEST_ID, read, request_layout
+from dissector.protocol.message import read
+from dissector.protocol.message_layout import PREFIX, REQUEST_ID, request_layout
 from dissector.protocol.schema.api_keys import ApiKey
 from dissector.protocol.schema.loader import apis
 

@@ -17,7 +17,8 @@ from dissector.index.shared_state import NO_VERSIONS, VersionRanges
 from dissector.protocol.kernel.shredding import numbered_rows
 from dissector.protocol.masked_reasons import UNREAD
 from dissector.protocol.masking import is_sound
-from dissector.protocol.message import REQUEST_ID, RESPONSE_ID, Values, read, request_layout, response_layout
+from dissector.protocol.message import Values, read
+from dissector.protocol.message_layout import REQUEST_ID, RESPONSE_ID, request_layout, response_layout
 from dissector.protocol.schema.api_keys import ApiKey
 
 CACHE_SIZE: Final = 256

@@ -17,7 +17,7 @@ from dissector.pasted.judge import WEIGHTS, Fit, Judge, frame_end, frames_of
 from dissector.pasted.labels import CONTEXT, label_of
 from dissector.pasted.packets import PacketHead, packet_head, time_in
 from dissector.pasted.pieces import FoundPieces, Hole, Piece
-from dissector.protocol.message import PREFIX, sized
+from dissector.protocol.message_layout import PREFIX, sized
 
 _MOST_CUT: Final = 8
 """How many times as large as what is there a message may be of which only the size tells that it is one."""

@@ -10,7 +10,8 @@ from dissector.core import limits
 from dissector.protocol.codec.reader import DECODE_ERRORS, reader
 from dissector.protocol.inference.evidence import NOTHING
 from dissector.protocol.inference.verdict import Confidence, infer_response
-from dissector.protocol.message import PREFIX, key_and_version, read, request_layout, response_layout, sized
+from dissector.protocol.message import read
+from dissector.protocol.message_layout import PREFIX, key_and_version, request_layout, response_layout, sized
 from dissector.protocol.schema.loader import api
 
 _NEWER: Final = 3

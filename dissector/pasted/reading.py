@@ -14,7 +14,7 @@ from dissector.pasted.pieces import FoundPieces, Piece
 from dissector.pasted.plain_text import plain_text
 from dissector.pasted.recognizers import RECOGNIZERS
 from dissector.pasted.text_versions import TextVersion, versions_of
-from dissector.protocol.message import PREFIX, sized
+from dissector.protocol.message_layout import PREFIX, sized
 
 _WHOLE: Final = 0.8
 """The share of a text's characters from which bytes are what it is about: then their sizes are enough to believe it."""

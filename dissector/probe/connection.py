@@ -21,7 +21,7 @@ from dissector.exchange.info_column import info
 from dissector.exchange.model import Exchange, ExchangeMessage, ExchangeRow, worst
 from dissector.protocol.codec.writer import write
 from dissector.protocol.exact_readings import exact_readings
-from dissector.protocol.message import PREFIX, RESPONSE_ID, request_layout, response_layout, sized
+from dissector.protocol.message_layout import PREFIX, RESPONSE_ID, request_layout, response_layout, sized
 from dissector.protocol.schema.headers import request_header_version
 from dissector.protocol.schema.loader import api
 

@@ -20,7 +20,7 @@ from dissector.protocol.embedded.secrets import SECRET_CARRIERS
 from dissector.protocol.embedded.topics import RECORDS_FIELDS
 from dissector.protocol.kernel.json_messages import join
 from dissector.protocol.kernel.shredding import Arena, FrameMemory, Shredded
-from dissector.protocol.message import PREFIX
+from dissector.protocol.message_layout import PREFIX
 from dissector.protocol.schema.api_keys import ApiKey
 from dissector.protocol.schema.headers import request_header_version, response_header_version
 from dissector.protocol.schema.loader import alternatives, api

@@ -28,7 +28,8 @@ from dissector.protocol.embedded.secrets import (
 )
 from dissector.protocol.kernel.json_messages import join
 from dissector.protocol.kernel.shredding import Arena, ColumnValues, FrameMemory, Shredded
-from dissector.protocol.message import AUTH_BYTES, PREFIX, MessageLayout, read
+from dissector.protocol.message import AUTH_BYTES, read
+from dissector.protocol.message_layout import PREFIX, MessageLayout
 from dissector.protocol.records.batch import MASK
 
 MOST_DECISIONS: Final = 1 << 12

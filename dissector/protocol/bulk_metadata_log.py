@@ -25,7 +25,7 @@ from dissector.protocol.embedded.secrets import SECRET_CARRIERS, SECRET_FIELDS, 
 from dissector.protocol.embedded.topics import CONTROL_VALUES, metadata_records
 from dissector.protocol.kernel.json_messages import join
 from dissector.protocol.kernel.shredding import Arena, FrameMemory, Shredded
-from dissector.protocol.message import PREFIX
+from dissector.protocol.message_layout import PREFIX
 from dissector.protocol.metadata_log import LARGEST
 from dissector.protocol.records.batch import CONTROL
 from dissector.protocol.records.column_reader import RecordReader

@@ -20,7 +20,7 @@ from dissector.protocol.codec.plan import (
     VariablePlan,
     plan,
 )
-from dissector.protocol.message import PREFIX, MessageLayout
+from dissector.protocol.message_layout import PREFIX, MessageLayout
 from dissector.protocol.schema.error_codes import ErrorCode
 from dissector.protocol.schema.headers import request_header_version, response_header_version
 from dissector.protocol.schema.loader import api

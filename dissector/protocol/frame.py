@@ -10,7 +10,7 @@ from typing import Final
 
 from dissector.protocol.codec.plan import ScalarPlan, TypePlan, VariablePlan, plan
 from dissector.protocol.codec.writer import Writer
-from dissector.protocol.message import ONLY_HEADER, MessageLayout, request_layout, response_layout, sized
+from dissector.protocol.message_layout import ONLY_HEADER, MessageLayout, request_layout, response_layout, sized
 from dissector.protocol.schema.api_keys import ApiKey
 from dissector.protocol.schema.error_codes import ErrorCode
 from dissector.protocol.wire import EncodeError

@@ -36,21 +36,15 @@ from dissector.protocol.embedded.secrets import (
 )
 from dissector.protocol.embedded.topics import RECORDS_FIELDS
 from dissector.protocol.masked_reasons import TRAILING, UNREAD, first_fields, reasons_of
-from dissector.protocol.message import (
+from dissector.protocol.message import Decoded, Traced, Values, read, read_or_trace, trace, tracer_of_reasons
+from dissector.protocol.message_layout import (
     ONLY_HEADER,
     PREFIX,
     REQUEST_ID,
     RESPONSE_ID,
     UNKNOWN_MESSAGE,
-    Decoded,
     MessageLayout,
-    Traced,
-    Values,
     key_and_version,
-    read,
-    read_or_trace,
-    trace,
-    tracer_of_reasons,
 )
 from dissector.protocol.metadata_log import is_of_other_topics, without_secrets
 from dissector.protocol.record_masking import masked_frame

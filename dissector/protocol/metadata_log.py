@@ -23,7 +23,8 @@ from dissector.protocol.embedded.secrets import (
 )
 from dissector.protocol.embedded.topics import CLUSTER_METADATA, INTERNAL_TOPICS, RECORDS_FIELDS, control_record
 from dissector.protocol.masked_reasons import is_of_end
-from dissector.protocol.message import Decoded, MessageLayout, read
+from dissector.protocol.message import Decoded, read
+from dissector.protocol.message_layout import MessageLayout
 from dissector.protocol.records.batch import Batch, read_records
 from dissector.protocol.records.entries import RecordsEntryKind, split_entries
 from dissector.protocol.wire import WireError

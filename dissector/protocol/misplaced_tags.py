@@ -11,7 +11,8 @@ from typing import NamedTuple, cast
 
 from dissector.protocol.codec.plan import ArrayPlan, StructPlan, plan
 from dissector.protocol.codec.reader import UNKNOWN_TAGS
-from dissector.protocol.message import MessageLayout, Values
+from dissector.protocol.message import Values
+from dissector.protocol.message_layout import MessageLayout
 from dissector.protocol.schema.loader import schema
 from dissector.protocol.schema.model import Field, Versions
 

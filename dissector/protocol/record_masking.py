@@ -20,7 +20,8 @@ from dissector.core.finding import Finding, Severity
 from dissector.protocol.embedded.mask import Mask
 from dissector.protocol.embedded.topics import RECORDS_FIELDS
 from dissector.protocol.kernel.secret_marks import secret_marks
-from dissector.protocol.message import Decoded, MessageLayout, read, trace
+from dissector.protocol.message import Decoded, read, trace
+from dissector.protocol.message_layout import MessageLayout
 from dissector.protocol.records.batch import CRC_FROM, HEADER, MASK, Batch
 from dissector.protocol.records.columns import SectionColumns, section_columns
 from dissector.protocol.records.compress_to_size import compress_to_size

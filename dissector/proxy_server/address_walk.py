@@ -22,7 +22,7 @@ from dissector.protocol.codec.plan import (
     least_size,
     plan,
 )
-from dissector.protocol.message import PREFIX, response_layout
+from dissector.protocol.message_layout import PREFIX, response_layout
 from dissector.protocol.wire import WireError, uvarint
 from dissector.proxy_server.address_fields import AddressFields, Path
 

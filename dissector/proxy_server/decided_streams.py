@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from typing import Final, NamedTuple, Protocol
 
 from dissector.capture.injection_notes import BEHIND_DROP, injection_notes
-from dissector.protocol.message import PREFIX
+from dissector.protocol.message_layout import PREFIX
 from dissector.protocol.schema.api_keys import ApiKey
 from dissector.proxy_server.deciding import DecidedFrame
 from dissector.proxy_server.exchanges import MadeAnswer, Pending, Request, RequestStream, ResponseStream

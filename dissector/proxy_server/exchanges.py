@@ -13,7 +13,7 @@ from dissector.core import limits
 from dissector.core.text import shortened
 from dissector.index.acks import acks
 from dissector.protocol.codec.reader import DECODE_ERRORS, reader
-from dissector.protocol.message import PREFIX, request_layout
+from dissector.protocol.message_layout import PREFIX, request_layout
 from dissector.protocol.schema.api_keys import ApiKey
 from dissector.protocol.schema.loader import api
 from dissector.protocol.wire import WireError

@@ -14,7 +14,7 @@ import struct
 from collections.abc import Callable, Sequence
 from typing import Final, Protocol
 
-from dissector.protocol.message import PREFIX
+from dissector.protocol.message_layout import PREFIX
 
 SIZE: Final = struct.Struct(">i")
 Bytes = bytes | memoryview

@@ -15,7 +15,7 @@ from typing import ClassVar, Final, Protocol
 
 from dissector.core.text import counted
 from dissector.protocol.codec.writer import write_value
-from dissector.protocol.message import PREFIX, RESPONSE_ID
+from dissector.protocol.message_layout import PREFIX, RESPONSE_ID
 from dissector.protocol.schema.api_keys import ApiKey
 from dissector.protocol.schema.error_codes import ErrorCode
 from dissector.protocol.schema.loader import api, api_name

@@ -12,7 +12,8 @@ from typing import Final
 from dissector.core.text import shortened
 from dissector.protocol.codec.plan import plan
 from dissector.protocol.frame import frame_bytes, response_layout_to_write
-from dissector.protocol.message import PREFIX, REQUEST_ID, Values, key_and_version
+from dissector.protocol.message import Values
+from dissector.protocol.message_layout import PREFIX, REQUEST_ID, key_and_version
 from dissector.protocol.schema.api_groups import WAITING
 from dissector.protocol.schema.api_keys import ApiKey
 from dissector.protocol.schema.error_codes import ErrorCode

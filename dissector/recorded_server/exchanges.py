@@ -12,13 +12,12 @@ from dissector.capture_session import Capture
 from dissector.exchange.model import Exchange
 from dissector.protocol.codec.reader import DECODE_ERRORS, reader
 from dissector.protocol.codec.writer import ZERO_UUID
-from dissector.protocol.message import (
+from dissector.protocol.message import Values, read
+from dissector.protocol.message_layout import (
     PREFIX,
     REQUEST_ID,
     RESPONSE_ID,
-    Values,
     key_and_version,
-    read,
     request_layout,
     response_layout,
 )

@@ -17,7 +17,7 @@ from typing import Final
 from dissector.core import limits
 from dissector.core.addresses import LOOPBACK
 from dissector.core.text import clean, counted, endpoint_name, os_reason
-from dissector.protocol.message import PREFIX, REQUEST_ID, key_and_version, sized
+from dissector.protocol.message_layout import PREFIX, REQUEST_ID, key_and_version, sized
 from dissector.protocol.schema.loader import api
 from dissector.proxy_server.address_walk import FoundAddress
 from dissector.proxy_server.exchanges import stranger

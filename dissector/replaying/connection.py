@@ -16,7 +16,8 @@ from dissector.conversation.turns import End
 from dissector.core import limits
 from dissector.core.addresses import BrokerAddress
 from dissector.protocol.frame import frame_bytes, request_header
-from dissector.protocol.message import PREFIX, REQUEST_ID, RESPONSE_ID, Values, read, request_layout, response_layout
+from dissector.protocol.message import Values, read
+from dissector.protocol.message_layout import PREFIX, REQUEST_ID, RESPONSE_ID, request_layout, response_layout
 from dissector.protocol.schema.api_keys import ApiKey
 from dissector.protocol.schema.errors import error_name
 from dissector.proxy_server.settings import UpstreamTls

@@ -24,7 +24,8 @@ from dissector.core.addresses import BrokerAddress
 from dissector.core.text import clean, counted
 from dissector.protocol.codec.reader import reader
 from dissector.protocol.frame import frame_bytes
-from dissector.protocol.message import PREFIX, Values, read, request_layout, response_layout
+from dissector.protocol.message import Values, read
+from dissector.protocol.message_layout import PREFIX, request_layout, response_layout
 from dissector.protocol.schema.api_keys import ApiKey
 from dissector.protocol.schema.error_codes import ErrorCode
 from dissector.protocol.schema.loader import api

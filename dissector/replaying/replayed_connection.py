@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 
 from dissector.conversation.turns import Conversation, Turn
 from dissector.core.addresses import BrokerAddress
-from dissector.protocol.message import REQUEST_ID, RESPONSE_ID
+from dissector.protocol.message_layout import REQUEST_ID, RESPONSE_ID
 from dissector.recorded_server.exchanges import RecordedExchange
 from dissector.replaying.broker_sessions import BrokerSessions
 from dissector.replaying.connection import ReplayConnection

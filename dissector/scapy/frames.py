@@ -8,7 +8,7 @@ from typing import Final, NamedTuple
 from dissector.api.messages import decode_request, decode_response
 from dissector.exchange.model import ExchangeMessage
 from dissector.protocol.embedded.context import EMPTY_CONTEXT
-from dissector.protocol.message import PREFIX, RESPONSE_ID, SASL_TOKEN, key_and_version
+from dissector.protocol.message_layout import PREFIX, RESPONSE_ID, SASL_TOKEN, key_and_version
 from dissector.protocol.schema.api_keys import ApiKey
 from dissector.protocol.schema.loader import api_name
 

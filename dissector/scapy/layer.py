@@ -22,7 +22,7 @@ from dissector.api.exchange import Exchange
 from dissector.api.messages import encode_request, encode_response
 from dissector.core.text import clean, shortened
 from dissector.exchange.model import ExchangeMessage
-from dissector.protocol.message import PREFIX
+from dissector.protocol.message_layout import PREFIX
 from dissector.protocol.wire import EncodeError
 from dissector.scapy.frames import ConnectionFrames, frame_size
 

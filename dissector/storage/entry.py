@@ -9,7 +9,8 @@ from dissector.capture.errors import DamagedRange as Damaged
 from dissector.core.finding import Finding, Severity
 from dissector.core.times import MILLISECOND
 from dissector.exchange.model import ExchangeMessage
-from dissector.protocol.message import UNFRAMED, Decoded, Traced, Values
+from dissector.protocol.message import Decoded, Traced, Values
+from dissector.protocol.message_layout import UNFRAMED
 from dissector.protocol.records.span_cursor import SpanCursor
 from dissector.protocol.tree import ByteSource, Node
 

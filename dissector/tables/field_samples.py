@@ -14,7 +14,7 @@ from dissector.exchange.field_sizes import field_sizes
 from dissector.exchange.from_json import REQUEST, RESPONSE
 from dissector.protocol.embedded.topics import RECORDS_FIELDS
 from dissector.protocol.frame import response_layout_to_write
-from dissector.protocol.message import PREFIX, request_layout
+from dissector.protocol.message_layout import PREFIX, request_layout
 from dissector.protocol.wire import EncodeError
 from dissector.tables.database import booleans
 from dissector.tables.packing import as_sent

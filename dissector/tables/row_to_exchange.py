@@ -24,14 +24,12 @@ from dissector.findings.registry import EXAMINATION_CODES
 from dissector.protocol.embedded.context import DecodingContext
 from dissector.protocol.embedded.formats import FORMATS, enveloped
 from dissector.protocol.embedded.topics import CLUSTER_METADATA, RECORDS_FIELDS
-from dissector.protocol.message import (
-    AUTH_BYTES,
+from dissector.protocol.message import AUTH_BYTES, Decoded, Values
+from dissector.protocol.message_layout import (
     SASL_TOKEN,
     UNFRAMED,
     UNKNOWN_RESPONSE,
-    Decoded,
     MessageLayout,
-    Values,
     request_layout,
     response_layout,
 )

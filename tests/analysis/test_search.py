@@ -14,7 +14,7 @@ from dissector.analysis.search import SearchError, SearchKind, SearchQuery, sear
 from dissector.capture_session import Capture
 from dissector.exchange.model import ExchangeMessage
 from dissector.protocol.embedded.context import DecodingContext
-from dissector.protocol.message import request_layout
+from dissector.protocol.message_layout import request_layout
 from dissector.protocol.records.batch import Record
 from dissector.protocol.schema.api_keys import ApiKey
 from dissector.protocol.tree import Node

@@ -16,7 +16,7 @@ from dissector.protocol.codec.program import message_program
 from dissector.protocol.embedded.context import EMPTY_CONTEXT
 from dissector.protocol.kernel.shredding import Arena, FrameMemory
 from dissector.protocol.masking import is_public, mask_secrets
-from dissector.protocol.message import PREFIX, MessageLayout, request_layout, response_layout
+from dissector.protocol.message_layout import PREFIX, MessageLayout, request_layout, response_layout
 from dissector.protocol.schema.loader import alternatives, apis
 from dissector.protocol.schema.model import Api
 from tests.analysis.conformance.steps import batch

@@ -10,7 +10,7 @@ from dissector.exchange.inference_words import OrphanFrame, certainty, findings,
 from dissector.protocol.embedded.context import EMPTY_CONTEXT
 from dissector.protocol.inference.evidence import NOTHING
 from dissector.protocol.inference.verdict import UNDECIDED, infer_response
-from dissector.protocol.message import UNKNOWN_RESPONSE
+from dissector.protocol.message_layout import UNKNOWN_RESPONSE
 from tests.index.inferred_rows import FEW, conversations, rewritten
 from tests.traffic import Turn, capture_of, conversation, response
 

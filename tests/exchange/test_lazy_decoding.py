@@ -9,7 +9,8 @@ from dissector.analysis.conformance import check
 from dissector.capture_session import Capture
 from dissector.exchange import model
 from dissector.protocol import message
-from dissector.protocol.message import Decoded, MessageLayout, Traced, read
+from dissector.protocol.message import Decoded, Traced, read
+from dissector.protocol.message_layout import MessageLayout
 from tests.conftest import PCAPS
 from tests.traffic import Turn, capture_of, conversation, request, response
 

@@ -8,7 +8,8 @@ from dissector.exchange.message_decoder import ReadOnce
 from dissector.exchange.to_json import json_line
 from dissector.protocol.embedded.context import DecodingContext
 from dissector.protocol.masking import MaskedFrame, mask_secrets
-from dissector.protocol.message import MessageLayout, read, request_layout, response_layout
+from dissector.protocol.message import read
+from dissector.protocol.message_layout import MessageLayout, request_layout, response_layout
 from tests.conftest import PCAPS
 
 

@@ -13,7 +13,8 @@ import dissector
 from dissector.capture_session import Capture
 from dissector.exchange.to_json import json_line
 from dissector.protocol.codec.plan import plan
-from dissector.protocol.message import PREFIX, MessageLayout, read
+from dissector.protocol.message import read
+from dissector.protocol.message_layout import PREFIX, MessageLayout
 from dissector.protocol.schema.index import IndexEntry
 from dissector.protocol.schema.loader import entries
 from tests.cases import cases

@@ -18,7 +18,7 @@ from dissector.findings.framework.examined_rows import ExaminedRows
 from dissector.findings.framework.produce_batches import ProduceBatchReader
 from dissector.protocol.codec.structs import structs_with
 from dissector.protocol.message import read as read_message
-from dissector.protocol.message import request_layout
+from dissector.protocol.message_layout import request_layout
 from dissector.protocol.records.batch import Batch
 from dissector.protocol.schema.api_keys import ApiKey
 from dissector.protocol.schema.field_names import ERROR_CODES

@@ -10,7 +10,7 @@ from dissector.index import frame_table
 from dissector.index.equal_messages import first_equal
 from dissector.index.exchange_table import NO_FRAME
 from dissector.index.frame_table import LONGEST, NO_NUMBER, equal_numbers
-from dissector.protocol.message import REQUEST_ID, RESPONSE_ID
+from dissector.protocol.message_layout import REQUEST_ID, RESPONSE_ID
 from tests.conftest import BUNDLED, PCAPS
 from tests.index.test_frame_table import table_of
 

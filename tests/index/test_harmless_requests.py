@@ -13,7 +13,7 @@ from dissector.protocol.codec.plan import plan
 from dissector.protocol.embedded.secrets import names_metadata_log
 from dissector.protocol.embedded.topics import CLUSTER_METADATA
 from dissector.protocol.kernel.shredding import FrameMemory
-from dissector.protocol.message import request_layout
+from dissector.protocol.message_layout import request_layout
 from dissector.protocol.schema.api_keys import ApiKey
 from dissector.protocol.schema.loader import alternatives, apis
 from dissector.protocol.schema.model import Api

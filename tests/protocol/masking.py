@@ -3,7 +3,7 @@
 import dissector
 from dissector.protocol.embedded.context import EMPTY_CONTEXT, DecodingContext
 from dissector.protocol.masking import MaskedFrame, mask_secrets
-from dissector.protocol.message import PREFIX, MessageLayout, request_layout
+from dissector.protocol.message_layout import PREFIX, MessageLayout, request_layout
 from dissector.protocol.schema.api_keys import ApiKey
 
 SALT, PASSWORD = b"pepper-and-salt", b"hunter2-hunter2"

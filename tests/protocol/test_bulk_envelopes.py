@@ -17,7 +17,7 @@ from dissector.protocol.embedded.context import EMPTY_CONTEXT
 from dissector.protocol.embedded.formats import enveloped
 from dissector.protocol.kernel.shredding import FrameMemory
 from dissector.protocol.masking import mask_secrets
-from dissector.protocol.message import PREFIX, MessageLayout, request_layout
+from dissector.protocol.message_layout import PREFIX, MessageLayout, request_layout
 from dissector.protocol.schema.api_keys import ApiKey
 from tests.conftest import PCAPS
 

@@ -19,7 +19,7 @@ from dissector.protocol.embedded.secrets import SECRET_FIELDS
 from dissector.protocol.frame import frame_bytes
 from dissector.protocol.kernel.shredding import FrameMemory
 from dissector.protocol.masking import mask_secrets
-from dissector.protocol.message import PREFIX, MessageLayout, request_layout, response_layout
+from dissector.protocol.message_layout import PREFIX, MessageLayout, request_layout, response_layout
 from dissector.protocol.schema.api_keys import ApiKey
 from dissector.protocol.schema.loader import apis
 from tests.cases import cases

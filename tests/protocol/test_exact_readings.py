@@ -7,7 +7,7 @@ import pytest
 import dissector
 from dissector.exchange.decoding_findings import MOST_TRIED, ExactReadings
 from dissector.protocol.exact_readings import exact_readings
-from dissector.protocol.message import request_layout, response_layout
+from dissector.protocol.message_layout import request_layout, response_layout
 from dissector.protocol.schema.api_keys import ApiKey
 from tests.cases import cases
 

@@ -13,7 +13,8 @@ from dissector.exchange.model import ExchangeMessage
 from dissector.protocol.codec.writer import write
 from dissector.protocol.embedded.context import EMPTY_CONTEXT
 from dissector.protocol.embedded.telemetry import metrics
-from dissector.protocol.message import request_layout, trace
+from dissector.protocol.message import trace
+from dissector.protocol.message_layout import request_layout
 from dissector.protocol.records.compression import CODECS
 from dissector.protocol.schema.api_keys import ApiKey
 from dissector.protocol.wire import LimitError

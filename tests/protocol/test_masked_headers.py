@@ -4,13 +4,13 @@ import random
 import string
 
 from dissector.protocol.masking import NEWER, is_sound
-from dissector.protocol.message import (
+from dissector.protocol.message import read
+from dissector.protocol.message_layout import (
     PREFIX,
     SASL_TOKEN,
     UNFRAMED,
     UNKNOWN_MESSAGE,
     UNKNOWN_RESPONSE,
-    read,
     request_layout,
     response_layout,
 )

@@ -9,7 +9,8 @@ from dissector.protocol.codec.writer import write
 from dissector.protocol.embedded.context import DecodingContext
 from dissector.protocol.masked_reasons import LARGEST, reasons_of
 from dissector.protocol.masking import MaskedFrame, mask_secrets
-from dissector.protocol.message import read, response_layout, trace
+from dissector.protocol.message import read, trace
+from dissector.protocol.message_layout import response_layout
 from dissector.protocol.schema.api_keys import ApiKey
 from tests.cases import cases
 from tests.frames import response

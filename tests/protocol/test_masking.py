@@ -9,7 +9,8 @@ from dissector.core.finding import Finding, Severity
 from dissector.protocol import masking
 from dissector.protocol.masked_reasons import OVER_LIMIT
 from dissector.protocol.masking import MaskedFrame
-from dissector.protocol.message import PREFIX, SASL_TOKEN, request_layout, trace
+from dissector.protocol.message import trace
+from dissector.protocol.message_layout import PREFIX, SASL_TOKEN, request_layout
 from dissector.protocol.schema.loader import api
 from tests.cases import cases
 from tests.protocol.masking import (

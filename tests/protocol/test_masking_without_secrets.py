@@ -10,15 +10,8 @@ from dissector.protocol import masking, message
 from dissector.protocol.codec.tracer import Tracer
 from dissector.protocol.embedded.context import EMPTY_CONTEXT
 from dissector.protocol.masking import MaskedFrame, is_public
-from dissector.protocol.message import (
-    PREFIX,
-    SASL_TOKEN,
-    UNKNOWN_RESPONSE,
-    read,
-    request_layout,
-    response_layout,
-    tracer_of_reasons,
-)
+from dissector.protocol.message import read, tracer_of_reasons
+from dissector.protocol.message_layout import PREFIX, SASL_TOKEN, UNKNOWN_RESPONSE, request_layout, response_layout
 from dissector.protocol.schema.api_keys import ApiKey
 from dissector.protocol.schema.model import Field
 from dissector.protocol.tree import Node

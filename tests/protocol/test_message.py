@@ -5,7 +5,8 @@ import struct
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dissector.protocol.message import read, request_layout, response_layout, trace
+from dissector.protocol.message import read, trace
+from dissector.protocol.message_layout import request_layout, response_layout
 from dissector.protocol.schema.loader import apis
 from tests.protocol.trees import assert_tiled
 from tests.traffic import request, response

@@ -17,7 +17,7 @@ from dissector.protocol.embedded.context import EMPTY_CONTEXT
 from dissector.protocol.embedded.secrets import names_metadata_log
 from dissector.protocol.embedded.topics import CLUSTER_METADATA, CLUSTER_METADATA_ID
 from dissector.protocol.masking import mask_secrets
-from dissector.protocol.message import request_layout, response_layout
+from dissector.protocol.message_layout import request_layout, response_layout
 from dissector.protocol.metadata_log import is_of_other_topics, without_secrets
 from dissector.protocol.records.batch import CRC_FROM, HEADER
 from dissector.protocol.records.entries import RecordsEntryKind, split_entries

@@ -13,7 +13,8 @@ from dissector.protocol.codec.writer import write
 from dissector.protocol.embedded.context import EMPTY_CONTEXT
 from dissector.protocol.embedded.topics import CLUSTER_METADATA, CLUSTER_METADATA_ID
 from dissector.protocol.masking import mask_secrets
-from dissector.protocol.message import read, request_layout, response_layout
+from dissector.protocol.message import read
+from dissector.protocol.message_layout import request_layout, response_layout
 from dissector.protocol.record_masking import masked_records, masked_unread
 from dissector.protocol.records.batch import Batch
 from dissector.protocol.records.entries import RecordsEntryKind, split_entries

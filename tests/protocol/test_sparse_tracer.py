@@ -10,7 +10,8 @@ import dissector
 from dissector.protocol.codec.plan import plan
 from dissector.protocol.codec.tracer import SparseTracer, Tracer
 from dissector.protocol.embedded.topics import RECORDS_FIELDS
-from dissector.protocol.message import MessageLayout, request_layout, response_layout, trace
+from dissector.protocol.message import trace
+from dissector.protocol.message_layout import MessageLayout, request_layout, response_layout
 from dissector.protocol.schema.loader import apis
 from dissector.protocol.schema.model import Api
 from dissector.protocol.tree import struct_values

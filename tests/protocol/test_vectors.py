@@ -18,7 +18,8 @@ from dissector.protocol.codec.plan import StructPlan
 from dissector.protocol.codec.reader import reader
 from dissector.protocol.codec.tracer import Tracer
 from dissector.protocol.codec.writer import write_value
-from dissector.protocol.message import MessageLayout, Traced, read, request_layout, response_layout
+from dissector.protocol.message import Traced, read
+from dissector.protocol.message_layout import MessageLayout, request_layout, response_layout
 from dissector.protocol.records.from_json import records_bytes
 from dissector.protocol.records.to_json import frame_budget, records_object
 from dissector.protocol.records.tracing import RecordTracer

@@ -6,7 +6,7 @@ from collections import deque
 
 import pytest
 
-from dissector.protocol.message import sized
+from dissector.protocol.message_layout import sized
 from dissector.proxy_server.exchanges import NotKafkaError, Pending, RequestStream, ResponseStream
 from tests.frames import request, response
 from tests.proxy_server.test_rewriting import OwnAddresses

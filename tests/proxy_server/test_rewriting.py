@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from dissector.protocol.codec.plan import plan
 from dissector.protocol.codec.reader import reader
 from dissector.protocol.codec.writer import write
-from dissector.protocol.message import PREFIX, response_layout, sized
+from dissector.protocol.message_layout import PREFIX, response_layout, sized
 from dissector.protocol.schema.api_keys import ApiKey
 from dissector.protocol.schema.loader import api
 from dissector.protocol.wire import uvarint

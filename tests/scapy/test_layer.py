@@ -22,7 +22,7 @@ from scapy.sessions import TCPSession
 
 import dissector
 from dissector import Message
-from dissector.protocol.message import SASL_TOKEN
+from dissector.protocol.message_layout import SASL_TOKEN
 from dissector.protocol.wire import EncodeError
 from dissector.scapy import Kafka, bind_port
 from tests.conftest import PCAPS, some_of

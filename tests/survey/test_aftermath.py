@@ -11,7 +11,8 @@ from dissector.capture.live.writer import CaptureWriter
 from dissector.conversation.pcapng import ETHERNET
 from dissector.conversation.turns import End
 from dissector.protocol.frame import frame_bytes, request_header
-from dissector.protocol.message import Values, request_layout, response_layout
+from dissector.protocol.message import Values
+from dissector.protocol.message_layout import request_layout, response_layout
 from dissector.protocol.records.from_json import records_bytes
 from dissector.protocol.schema.loader import api_named
 from dissector.proxy_server import BrokerAddress, ProxySettings

@@ -11,7 +11,7 @@ from dissector.capture_session import Capture
 from dissector.core.json_text import dumps
 from dissector.exchange.model import ExchangeMessage
 from dissector.protocol.embedded.context import EMPTY_CONTEXT
-from dissector.protocol.message import request_layout
+from dissector.protocol.message_layout import request_layout
 from dissector.tables.carried_records import CarriedRecords, has_records_field
 from dissector.tables.packing import Packer, unpacked
 from tests.cases import cases

@@ -14,7 +14,7 @@ from dissector.capture_session import Capture
 from dissector.protocol.codec.program import Part, Program
 from dissector.protocol.codec.reader import reader
 from dissector.protocol.kernel.shredding import Arena, FrameMemory
-from dissector.protocol.message import PREFIX, MessageLayout
+from dissector.protocol.message_layout import PREFIX, MessageLayout
 from tools.benchmarks import peers
 from tools.benchmarks.captures import PCAPS
 

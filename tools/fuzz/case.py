@@ -8,7 +8,7 @@ from typing import Final, Literal
 import orjson
 
 from dissector.protocol.embedded.context import DecodingContext
-from dissector.protocol.message import SASL_TOKEN, MessageLayout, request_layout, response_layout
+from dissector.protocol.message_layout import SASL_TOKEN, MessageLayout, request_layout, response_layout
 
 Side = Literal["request", "response", "token", "capture", "captures", "shrinking", "jar"]
 CORPUS: Final = Path(__file__).parent / "corpus"

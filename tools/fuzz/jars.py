@@ -15,7 +15,8 @@ from typing import Any, Final
 
 from dissector.cli.explain import explain
 from dissector.protocol.explain.example import example
-from dissector.protocol.message import read, request_layout, response_layout
+from dissector.protocol.message import read
+from dissector.protocol.message_layout import request_layout, response_layout
 from dissector.protocol.schema import loader
 from dissector.protocol.schema.importer.user_releases import import_user_release
 from dissector.protocol.schema.model import SchemaError

@@ -11,7 +11,7 @@ from typing import Final
 
 from dissector.capture_session import Capture
 from dissector.exchange.model import ExchangeMessage
-from dissector.protocol.message import request_layout, response_layout
+from dissector.protocol.message_layout import request_layout, response_layout
 from dissector.protocol.records.compress_to_size import compress_to_size
 from dissector.protocol.schema.loader import message
 from dissector.protocol.tree import Node

@@ -24,7 +24,8 @@ from dissector.protocol.embedded.context import EMPTY_CONTEXT
 from dissector.protocol.embedded.secrets import may_hold_secrets
 from dissector.protocol.embedded.topics import CLUSTER_METADATA, CLUSTER_METADATA_ID
 from dissector.protocol.masked_reasons import MALFORMED
-from dissector.protocol.message import read, request_layout
+from dissector.protocol.message import read
+from dissector.protocol.message_layout import request_layout
 from dissector.protocol.records.from_json import batch_bytes
 from dissector.protocol.schema.api_keys import ApiKey
 from dissector.protocol.schema.loader import api

@@ -22,7 +22,8 @@ from dissector.exchange.model import ExchangeMessage
 from dissector.export.exporter import export_rows
 from dissector.export.formats import ExportFormat, ExportRequest
 from dissector.export.redaction.frames import Redactor
-from dissector.protocol.message import request_layout, response_layout, trace
+from dissector.protocol.message import trace
+from dissector.protocol.message_layout import request_layout, response_layout
 from dissector.protocol.schema.api_keys import ApiKey
 from tests.traffic import Turn, conversation, ethernet, pcap
 from tools.fuzz.hidden_texts import HIDDEN_IN, batch_with, produce_with

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from dissector.protocol.codec.writer import write
-from dissector.protocol.message import PREFIX
+from dissector.protocol.message_layout import PREFIX
 from dissector.protocol.schema.api_keys import ApiKey
 
 BROKER_ADDRESS: Final = "10.2.0.2"

@@ -22,7 +22,7 @@ from dissector.exchange.model import Exchange, ExchangeMessage
 from dissector.index.index_columns import IndexColumns
 from dissector.protocol.codec.plan import plan
 from dissector.protocol.codec.tracer import Tracer
-from dissector.protocol.message import MessageLayout
+from dissector.protocol.message_layout import MessageLayout
 from dissector.protocol.records.compression import DecompressionBudget
 from dissector.protocol.records.tracing import OpaqueRecords
 from dissector.protocol.schema.model import Field

@@ -15,7 +15,7 @@ from dissector.exchange.model import Exchange, ExchangeMessage
 from dissector.exchange.tls_words import handshake_fields
 from dissector.protocol.embedded.context import DecodingContext
 from dissector.protocol.embedded.topics import RECORDS_FIELDS
-from dissector.protocol.message import REQUEST_ID, RESPONSE_ID
+from dissector.protocol.message_layout import REQUEST_ID, RESPONSE_ID
 from dissector.protocol.tree import Node
 
 LONGEST: Final = 96

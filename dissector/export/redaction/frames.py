@@ -27,7 +27,8 @@ from dissector.export.redaction.pseudonyms import MASK, AddressPseudonyms, Pseud
 from dissector.export.redaction.remnants import PIECE, RUN, Remnants
 from dissector.export.redaction.sasl_tokens import redacted_token
 from dissector.protocol.embedded.sasl import sasl_token
-from dissector.protocol.message import AUTH_BYTES, PREFIX, Traced, read
+from dissector.protocol.message import AUTH_BYTES, Traced, read
+from dissector.protocol.message_layout import PREFIX
 from dissector.protocol.records.compress_to_size import Span, compress_to_size
 from dissector.protocol.records.entries import LOG_OVERHEAD, MAGIC_AT
 from dissector.protocol.tree import UNPARSED, ByteSource, Node

@@ -22,7 +22,7 @@ from dissector.protocol.codec.reader import text
 from dissector.protocol.embedded.formats import FORMATS
 from dissector.protocol.embedded.topics import CLUSTER_METADATA_ID, INTERNAL_TOPICS, RECORDS_FIELDS
 from dissector.protocol.kernel.secret_marks import secret_marks
-from dissector.protocol.message import PREFIX, MessageLayout
+from dissector.protocol.message_layout import PREFIX, MessageLayout
 from dissector.protocol.records.batch import CRC_FROM, HEADER, Batch
 from dissector.protocol.records.columns import section_columns
 from dissector.protocol.records.compress_to_size import Span, compress_to_size

@@ -31,7 +31,8 @@ from dissector.index.exchange_table import NO_FRAME
 from dissector.index.indexer import Indexer
 from dissector.protocol.codec.program import Part, Program, Wanted
 from dissector.protocol.kernel.shredding import Arena
-from dissector.protocol.message import PREFIX, REQUEST_ID, RESPONSE_ID, Values
+from dissector.protocol.message import Values
+from dissector.protocol.message_layout import PREFIX, REQUEST_ID, RESPONSE_ID
 from dissector.protocol.schema.api_keys import ApiKey
 from dissector.protocol.schema.field_names import ERROR_CODES
 

@@ -7,7 +7,8 @@ from collections.abc import Callable
 from typing import Final, cast
 
 from dissector.protocol.codec.structs import structs_with
-from dissector.protocol.message import MessageLayout, Values, read, request_layout, response_layout
+from dissector.protocol.message import Values, read
+from dissector.protocol.message_layout import MessageLayout, request_layout, response_layout
 from dissector.protocol.schema.field_names import ERROR_CODES
 
 RowPosition = tuple[int, int]

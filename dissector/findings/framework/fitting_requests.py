@@ -17,7 +17,7 @@ from dissector.exchange.model import ExchangeMessage
 from dissector.index.indexer import Indexer
 from dissector.protocol.kernel.shredding import Arena
 from dissector.protocol.masked_reasons import MALFORMED, TRAILING
-from dissector.protocol.message import PREFIX
+from dissector.protocol.message_layout import PREFIX
 from dissector.protocol.misplaced_tags import misplaced_tags
 
 MISPLACED_TAG: Final = "misplaced-tag"

@@ -32,7 +32,7 @@ from dissector.index.exchange_table import NO_FRAME, RowKind
 from dissector.index.indexer import Indexer
 from dissector.protocol.codec.program import ColumnPlan, Program, Wanted
 from dissector.protocol.kernel.shredding import Arena
-from dissector.protocol.message import PREFIX
+from dissector.protocol.message_layout import PREFIX
 
 MOST_PAIRS: Final = 1 << 12
 """Different pairs of messages whose findings are kept for a detector, as far as it reads them."""

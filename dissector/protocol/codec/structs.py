@@ -9,7 +9,8 @@ from functools import lru_cache
 from typing import Final
 
 from dissector.protocol.codec.field_path import FieldPath, field_path, structs_at
-from dissector.protocol.message import MessageLayout, Values
+from dissector.protocol.message import Values
+from dissector.protocol.message_layout import MessageLayout
 from dissector.protocol.schema.loader import alternatives
 
 _ANYWHERE: Final = FieldPath((), ())

@@ -10,7 +10,8 @@ from typing import Final
 from dissector.protocol.codec.plan import ArrayPlan, FieldPlan, ScalarPlan, StructPlan, TypePlan, VariablePlan, plan
 from dissector.protocol.codec.tracer import Tracer
 from dissector.protocol.codec.writer import write
-from dissector.protocol.message import request_layout, response_layout, sized, trace
+from dissector.protocol.message import trace
+from dissector.protocol.message_layout import request_layout, response_layout, sized
 from dissector.protocol.records.from_json import batch_bytes
 from dissector.protocol.records.to_json import frame_budget
 from dissector.protocol.records.tracing import RecordTracer

@@ -8,7 +8,8 @@ from enum import Enum
 from dissector.core.times import SECOND
 from dissector.exchange.model import Exchange
 from dissector.protocol.embedded.topics import RECORDS_FIELDS
-from dissector.protocol.message import read, request_layout, response_layout
+from dissector.protocol.message import read
+from dissector.protocol.message_layout import request_layout, response_layout
 from dissector.protocol.schema.api_keys import ApiKey
 from dissector.protocol.schema.loader import api
 from dissector.proxy_server.faults import actions

@@ -6,7 +6,8 @@ from collections.abc import Mapping
 from typing import Final
 
 from dissector.protocol.embedded.context import DecodingContext
-from dissector.protocol.message import Values, read, response_layout
+from dissector.protocol.message import Values, read
+from dissector.protocol.message_layout import response_layout
 from dissector.protocol.schema.api_keys import ApiKey
 
 TEACHING: Final = frozenset((ApiKey.METADATA, ApiKey.CREATE_TOPICS, ApiKey.DESCRIBE_TOPIC_PARTITIONS))

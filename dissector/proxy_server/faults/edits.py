@@ -12,7 +12,8 @@ from typing import Final
 
 from dissector.protocol.codec.plan import plan
 from dissector.protocol.codec.writer import write
-from dissector.protocol.message import MessageLayout, Values, read, sized
+from dissector.protocol.message import Values, read
+from dissector.protocol.message_layout import MessageLayout, sized
 from dissector.protocol.schema.error_codes import ErrorCode
 from dissector.protocol.wire import EncodeError
 from dissector.proxy_server.faults.error_responses import with_code

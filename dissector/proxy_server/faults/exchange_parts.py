@@ -10,7 +10,8 @@ from typing import Final
 from dissector.exchange.model import Exchange, ExchangeMessage, ExchangeRow
 from dissector.index.exchange_table import KIND_NAMES, RowKind
 from dissector.protocol.embedded.context import DecodingContext
-from dissector.protocol.message import Decoded, Values, request_layout, response_layout
+from dissector.protocol.message import Decoded, Values
+from dissector.protocol.message_layout import request_layout, response_layout
 from dissector.protocol.schema.loader import api_name
 from dissector.proxy_server.hooks import Connection, FrameHead
 

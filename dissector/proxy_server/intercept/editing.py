@@ -22,7 +22,8 @@ from dissector.exchange.from_json import frames_of_exchange
 from dissector.exchange.model import ExchangeMessage
 from dissector.exchange.to_json import message_object
 from dissector.protocol.embedded.context import DecodingContext
-from dissector.protocol.message import MessageLayout, read, request_layout, response_layout
+from dissector.protocol.message import read
+from dissector.protocol.message_layout import MessageLayout, request_layout, response_layout
 from dissector.protocol.schema.api_keys import ApiKey
 from dissector.protocol.schema.loader import api_name
 from dissector.protocol.wire import EncodeError

@@ -14,7 +14,7 @@ from typing import Final
 from dissector.capture.held_messages import HeldMessage, Interception
 from dissector.capture.injection_notes import CLOSED, InjectionNote
 from dissector.core.times import SECOND
-from dissector.protocol.message import PREFIX, REQUEST_ID, RESPONSE_ID, key_and_version
+from dissector.protocol.message_layout import PREFIX, REQUEST_ID, RESPONSE_ID, key_and_version
 from dissector.protocol.schema.loader import api_name
 from dissector.proxy_server.hooks import Action, Close, Connection, Drop, FrameHead, Hold, Pass, Replace
 from dissector.proxy_server.intercept.rules import NAME

@@ -12,7 +12,8 @@ from dissector.exchange.model import ExchangeMessage
 from dissector.export.redaction.frames import Redactor
 from dissector.export.redaction.remnants import Remnants
 from dissector.protocol.codec.plan import plan
-from dissector.protocol.message import UNKNOWN_RESPONSE, MessageLayout, Traced, read, request_layout, response_layout
+from dissector.protocol.message import Traced, read
+from dissector.protocol.message_layout import UNKNOWN_RESPONSE, MessageLayout, request_layout, response_layout
 from dissector.protocol.records.from_json import batch_bytes
 from dissector.protocol.schema.model import Api
 from dissector.protocol.tree import ByteSource, Node

@@ -10,7 +10,8 @@ import dissector
 from dissector.capture_session import Capture
 from dissector.export.redaction.frames import Redactor
 from dissector.protocol.codec.plan import plan
-from dissector.protocol.message import request_layout, response_layout, trace
+from dissector.protocol.message import trace
+from dissector.protocol.message_layout import request_layout, response_layout
 from dissector.protocol.records.from_json import batch_bytes, message_bytes
 from dissector.protocol.schema.loader import apis
 from dissector.protocol.schema.model import Api

@@ -16,7 +16,8 @@ from dissector.core.limits import DEFAULT
 from dissector.export.redaction.frames import Redactor
 from dissector.export.redaction.plain_frames import PlainFrames
 from dissector.export.redaction.rows import FrameSide, RedactedFrames
-from dissector.protocol.message import read, request_layout
+from dissector.protocol.message import read
+from dissector.protocol.message_layout import request_layout
 from dissector.protocol.records.batch import Batch
 from dissector.protocol.records.from_json import records_bytes
 from dissector.protocol.records.to_json import frame_budget

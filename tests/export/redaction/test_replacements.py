@@ -12,7 +12,8 @@ from dissector.export.redaction.allowed_words import pseudonym_prefix
 from dissector.export.redaction.frames import Redactor, _redact_unparsed
 from dissector.export.redaction.pseudonyms import _PUBLIC, ALPHABET, AddressPseudonyms, Pseudonyms
 from dissector.export.redaction.sasl_tokens import _piece, redacted_token
-from dissector.protocol.message import Traced, request_layout, trace
+from dissector.protocol.message import Traced, trace
+from dissector.protocol.message_layout import request_layout
 from dissector.protocol.records.batch import Record
 from dissector.protocol.records.entries import MAGIC_AT
 from dissector.protocol.tree import UNPARSED, Node

@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 from dissector.protocol.codec.plan import ArrayPlan, FieldPlan, StructPlan, plan
 from dissector.protocol.codec.reader import DECODE_ERRORS, reader
 from dissector.protocol.codec.writer import default, write
-from dissector.protocol.message import PREFIX, MessageLayout, read, trace
+from dissector.protocol.message import read, trace
+from dissector.protocol.message_layout import PREFIX, MessageLayout
 from dissector.protocol.schema.index import IndexEntry
 from dissector.protocol.schema.loader import apis, entries
 from dissector.protocol.wire import EncodeError

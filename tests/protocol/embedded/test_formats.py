@@ -15,7 +15,8 @@ from dissector.protocol.embedded.extra_schemas import extra_schemas
 from dissector.protocol.embedded.formats import FORMATS, enveloped
 from dissector.protocol.embedded.values import with_decoded
 from dissector.protocol.frame import JsonWriter
-from dissector.protocol.message import MessageLayout, Traced, read, trace
+from dissector.protocol.message import Traced, read, trace
+from dissector.protocol.message_layout import MessageLayout
 from dissector.protocol.schema.loader import api, message
 from tests.cases import cases
 from tests.protocol.random_messages import make

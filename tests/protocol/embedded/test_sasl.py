@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 from dissector.protocol.embedded.context import DecodingContext
 from dissector.protocol.embedded.sasl import sasl_token
 from dissector.protocol.embedded.subtree import Subtree
-from dissector.protocol.message import SASL_TOKEN, trace
+from dissector.protocol.message import trace
+from dissector.protocol.message_layout import SASL_TOKEN
 from tests.cases import cases
 from tests.protocol.trees import assert_tiled
 

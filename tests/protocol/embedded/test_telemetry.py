@@ -12,7 +12,8 @@ from opentelemetry.proto.metrics.v1.metrics_pb2 import MetricsData
 from dissector.core.json_text import dumps
 from dissector.protocol.codec.writer import write
 from dissector.protocol.embedded.telemetry import MetricField, metric_fields
-from dissector.protocol.message import MessageLayout, trace
+from dissector.protocol.message import trace
+from dissector.protocol.message_layout import MessageLayout
 from dissector.protocol.records.compression import CODECS
 from tests.cases import cases
 from tests.protocol.embedded.test_formats import looked_at

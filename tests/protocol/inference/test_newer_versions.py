@@ -2,7 +2,8 @@
 
 import struct
 
-from dissector.protocol.message import MessageLayout, read, request_layout, response_layout, trace
+from dissector.protocol.message import read, trace
+from dissector.protocol.message_layout import MessageLayout, request_layout, response_layout
 from tests.protocol.trees import assert_tiled
 from tests.traffic import request, response
 

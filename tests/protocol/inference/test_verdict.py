@@ -13,7 +13,8 @@ from dissector.protocol.inference.evidence import NOTHING, InferenceEvidence
 from dissector.protocol.inference.layouts import layouts
 from dissector.protocol.inference.scoring import Scorer
 from dissector.protocol.inference.verdict import Confidence, InferenceVerdict, ScoredResponse, infer, infer_response
-from dissector.protocol.message import read, response_layout
+from dissector.protocol.message import read
+from dissector.protocol.message_layout import response_layout
 from dissector.protocol.schema.api_keys import ApiKey
 from dissector.protocol.schema.loader import alternatives, apis
 from tests.calls import count_calls

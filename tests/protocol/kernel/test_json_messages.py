@@ -23,7 +23,7 @@ from dissector.protocol.embedded.formats import FORMATS, GROUP_MESSAGES
 from dissector.protocol.embedded.topics import INTERNAL_TOPICS
 from dissector.protocol.kernel.json_messages import JsonMessages, NamedTopics, Outcome, Written
 from dissector.protocol.kernel.shredding import FrameMemory
-from dissector.protocol.message import PREFIX, MessageLayout, request_layout, response_layout
+from dissector.protocol.message_layout import PREFIX, MessageLayout, request_layout, response_layout
 from dissector.protocol.records.batch import CRC_FROM
 from dissector.protocol.records.batch import HEADER as BATCH_HEADER
 from dissector.protocol.records.from_json import records_bytes

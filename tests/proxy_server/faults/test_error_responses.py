@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 
 from dissector.protocol.codec.plan import ArrayPlan, StructPlan, plan
 from dissector.protocol.frame import frame_bytes
-from dissector.protocol.message import Values, read, response_layout
+from dissector.protocol.message import Values, read
+from dissector.protocol.message_layout import response_layout
 from dissector.protocol.schema.api_keys import ApiKey
 from dissector.protocol.schema.error_codes import ErrorCode
 from dissector.protocol.schema.loader import api_named, apis

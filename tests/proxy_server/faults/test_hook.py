@@ -4,7 +4,8 @@ import pytest
 
 from dissector.core import limits
 from dissector.protocol.frame import frame_bytes, request_header
-from dissector.protocol.message import Values, request_layout, response_layout
+from dissector.protocol.message import Values
+from dissector.protocol.message_layout import request_layout, response_layout
 from dissector.protocol.schema.api_keys import ApiKey
 from dissector.proxy_server.faults import FaultHook, read_rule
 from dissector.proxy_server.faults.hook import MOST_KEPT, MOST_WAITING

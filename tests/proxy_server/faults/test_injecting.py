@@ -6,7 +6,8 @@ from pathlib import Path
 import pytest
 
 from dissector.capture.injection_notes import BEHIND_DROP
-from dissector.protocol.message import Values, read, request_layout
+from dissector.protocol.message import Values, read
+from dissector.protocol.message_layout import request_layout
 from dissector.protocol.records.batch import Batch
 from tests.proxy_server.faults.wires import RECORDS, REQUESTS, TOPIC_ID, faulty
 

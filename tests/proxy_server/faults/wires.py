@@ -11,7 +11,8 @@ from typing import Final
 import dissector
 from dissector.capture.fault_counts import FaultCount
 from dissector.protocol.frame import frame_bytes, request_header
-from dissector.protocol.message import Values, key_and_version, read, request_layout, response_layout
+from dissector.protocol.message import Values, read
+from dissector.protocol.message_layout import key_and_version, request_layout, response_layout
 from dissector.protocol.records.from_json import records_bytes
 from dissector.protocol.schema.loader import api_named
 from tests.probe.servers import frame, serving

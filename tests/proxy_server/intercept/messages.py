@@ -2,7 +2,8 @@
 
 from dissector.capture.held_messages import HeldMessage
 from dissector.protocol.frame import frame_bytes, request_header
-from dissector.protocol.message import Values, request_layout, response_layout
+from dissector.protocol.message import Values
+from dissector.protocol.message_layout import request_layout, response_layout
 from dissector.protocol.schema.loader import api_named
 from tests.proxy_server.faults.wires import REQUESTS
 
