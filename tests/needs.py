@@ -8,6 +8,7 @@ Invariants:
 import os
 import re
 import shutil
+from importlib.util import find_spec
 from typing import Final
 
 import pytest
@@ -15,10 +16,17 @@ import pytest
 EXCUSED: Final = (
     r"NOT TESTED live: this user may not capture \(CAP_NET_RAW\)",
     r"NOT TESTED on an interface: .+",
+    r"NOT TESTED as another user: .+",
     r"NOT TESTED on a full disk: this user may not mount one",
     r"NOT TESTED with Java's client: .+",
 )
 """Reasons that lie in the rights of a machine, which no package changes; and in jars, as no test fetches any."""
+
+
+as_another_user: Final = pytest.mark.skipif(
+    os.geteuid() != 0, reason="NOT TESTED as another user: this user can't become one"
+)
+"""Of a test that runs something as another user."""
 
 
 def needs(*programs: str) -> None:
@@ -26,6 +34,13 @@ def needs(*programs: str) -> None:
     for program in programs:
         if shutil.which(program) is None:
             pytest.skip(f"NOT TESTED with {program}: it is not installed")
+
+
+def needs_spark() -> None:
+    """Skip the test that asks, if Spark is not installed."""
+    needs("java")
+    if find_spec("pyspark") is None:
+        pytest.skip("NOT TESTED with pyspark: it is not installed")
 
 
 def excused(reason: str) -> bool:

@@ -2,7 +2,8 @@
 
 import shlex
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -24,22 +25,29 @@ def print_cut_connections(folder: str, epoch: int | None = None) -> None:
     from dissector.tables.cut_connections import cut_connections
     from dissector.tables.delta_log import live_captures
     from dissector.tables.file_systems import normal_uri
+
+    with reporting(f"{folder}: cannot tell which connections are cut"):
+        captures = live_captures(normal_uri(folder))
+        found = cut_connections(normal_uri(folder), captures, epoch)
+        for each in found[:MOST_LINES]:
+            print(_words(folder, each, captures), file=sys.stderr)
+        if len(found) > MOST_LINES:
+            print(f"{counted(len(found) - MOST_LINES, 'more set')} of captures with cut connections", file=sys.stderr)
+
+
+@contextmanager
+def reporting(words: str) -> Iterator[None]:
+    """Report why tables can't be read within the context, behind these words; that ends the context and nothing more."""
     from dissector.tables.sql import is_sql_error
     from dissector.tables.storage import StorageError
 
     try:
-        captures = live_captures(normal_uri(folder))
-        found = cut_connections(normal_uri(folder), captures, epoch)
-    except Exception as error:
+        yield
+    except Exception as error:  # DuckDB is imported on use, so that its errors have no name here
         if not isinstance(error, StorageError) and not is_sql_error(error):
             raise
         first, *_ = str(error).splitlines()
-        print_error(f"{folder}: cannot tell which connections are cut: {first}")
-        return
-    for each in found[:MOST_LINES]:
-        print(_words(folder, each, captures), file=sys.stderr)
-    if len(found) > MOST_LINES:
-        print(f"{counted(len(found) - MOST_LINES, 'more set')} of captures with cut connections", file=sys.stderr)
+        print_error(f"{words}: {first}")
 
 
 def forget_spare(folder: str, epoch: int) -> list[str]:

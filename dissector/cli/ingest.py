@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from dissector.capture import CaptureError
-from dissector.cli.cut_connections import forget_spare, print_cut_connections
+from dissector.cli.cut_connections import forget_spare, print_cut_connections, reporting
 from dissector.cli.errors import BAD_INPUT, NEGATIVE, UsageError, print_error
 from dissector.cli.options import Cluster
 from dissector.cli.spark import progress_bar, require_spark, spark_session
@@ -183,17 +183,9 @@ def _print_known(names: Mapping[str, str]) -> None:
 def _leave_out_spare(out: str, epoch: int) -> None:
     """Remove the captures of a run of which other captures have everything, and print them. If that fails, they are in
     the tables, which is reported."""
-    from dissector.tables.sql import is_sql_error
-    from dissector.tables.storage import StorageError
-
-    try:
+    with reporting(f"{out}: cannot tell which captures are known"):
         for path in forget_spare(out, epoch):
             print(f"{clean(path)}: left out: other captures in the tables contain everything in it", file=sys.stderr)
-    except Exception as error:
-        if not isinstance(error, StorageError) and not is_sql_error(error):
-            raise
-        first, *_ = str(error).splitlines()
-        print_error(f"{out}: cannot tell which captures are known: {first}")
 
 
 def _follow(

@@ -23,6 +23,7 @@ from tests.capture.live.loopback import broker, needs_rights
 from tests.cases import cases
 from tests.cli.test_commands import KDISSECT, kdissect
 from tests.forked import PipedProgram, run_module
+from tests.needs import as_another_user
 
 HANGS: Final = 60
 slow = pytest.mark.slow
@@ -300,7 +301,7 @@ def test_one_that_is_not_started_never_is_also_where_a_later_process_has_our_end
         os.waitpid(process, 0)
 
 
-@pytest.mark.skipif(os.geteuid() != 0, reason="NOT TESTED under sudo: this user can't become another one")
+@as_another_user
 def test_under_sudo_it_is_the_caller_s_and_may_still_call_sudo_itself(
     run: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -316,7 +317,7 @@ def test_under_sudo_it_is_the_caller_s_and_may_still_call_sudo_itself(
 
 
 @pytest.mark.long
-@pytest.mark.skipif(os.geteuid() != 0, reason="NOT TESTED under sudo: this user can't become another one")
+@as_another_user
 @needs_rights
 @slow
 def test_a_command_of_root_s_gets_signals_though_kdissect_is_nobody_by_then() -> None:

@@ -11,11 +11,12 @@ from tests.capture.live.loopback import broker, needs_rights, talk
 from tests.cli.test_commands import KDISSECT
 from tests.cli.test_live_rights import CALLER, HANGS, SUDO, ended, live
 from tests.forked import run_module
+from tests.needs import as_another_user
 
 pytestmark = [
     pytest.mark.slow,
     needs_rights,
-    pytest.mark.skipif(os.geteuid() != 0, reason="NOT TESTED on an interface: this user can't become another one"),
+    as_another_user,
 ]
 
 

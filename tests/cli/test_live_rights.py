@@ -23,7 +23,7 @@ from tests.capture.live.loopback import broker, needs_rights, talk
 from tests.cli.test_commands import KDISSECT
 from tests.conftest import some_of
 from tests.forked import run_module
-from tests.needs import needs
+from tests.needs import as_another_user, needs
 from tests.probe.servers import frame
 from tests.terminal import terminal
 from tests.traffic import request
@@ -32,7 +32,7 @@ from tui.run import GONE
 pytestmark = [
     pytest.mark.slow,
     needs_rights,
-    pytest.mark.skipif(os.geteuid() != 0, reason="NOT TESTED on an interface: this user can't become another one"),
+    as_another_user,
 ]
 CALLER: Final = 1_234
 """Somebody whom no list of users has."""

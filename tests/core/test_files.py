@@ -1,14 +1,13 @@
 """Files that are read after the right to open them is gone."""
 
-import os
 import subprocess
 import sys
 from pathlib import Path
 
-import pytest
+from tests.needs import as_another_user
 
 
-@pytest.mark.skipif(os.geteuid() != 0, reason="NOT TESTED on an interface: this user can't become another one")
+@as_another_user
 def test_what_was_kept_is_read_again_as_somebody_else_and_nothing_more(tmp_path: Path) -> None:
     kept, other = tmp_path / "kept", tmp_path / "other"
     for path in (kept, other):

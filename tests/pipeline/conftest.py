@@ -2,13 +2,12 @@
 than most tests. Where there is no Java, or no pyspark, what asks for it is skipped."""
 
 from collections.abc import Iterator
-from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 import pytest
 
-from tests.needs import needs
+from tests.needs import needs_spark
 from tests.pipeline.events import logged
 from tests.pipeline.ingested import CAPTURES, Ingested
 
@@ -28,9 +27,7 @@ def spark_log(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="package")
 def spark(spark_log: Path) -> "Iterator[SparkSession]":
     """A session on two cores that tries a failed task again."""
-    needs("java")
-    if find_spec("pyspark") is None:
-        pytest.skip("NOT TESTED with pyspark: it is not installed")
+    needs_spark()
     from dissector.pipeline.spark_session import session
 
     settings = {"spark.sql.shuffle.partitions": "2", **QUICK_START, **logged(spark_log)}

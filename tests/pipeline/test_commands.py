@@ -4,7 +4,6 @@ import json
 import subprocess
 import sys
 from contextlib import ExitStack
-from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -16,7 +15,7 @@ from dissector.core.extras import install_command
 from dissector.core.json_text import dumps
 from dissector.filter import parse
 from tests.conftest import PCAPS
-from tests.needs import needs
+from tests.needs import needs_spark
 
 pytestmark = [pytest.mark.slow, pytest.mark.spark]
 CAPTURES = [str(PCAPS / f"{name}.pcapng") for name in ("java", "aiokafka")]
@@ -26,15 +25,9 @@ def kdissect(*words: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run([sys.executable, "-m", "dissector.cli.main", *words], capture_output=True, text=True)
 
 
-def _needs_spark() -> None:
-    needs("java")
-    if find_spec("pyspark") is None:
-        pytest.skip("NOT TESTED with pyspark: it is not installed")
-
-
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> str:
-    _needs_spark()
+    needs_spark()
     made = str(tmp_path_factory.mktemp("commands") / "tables")
     done = kdissect("ingest", *CAPTURES, "--out", made)
     assert done.returncode == 0, done.stderr
@@ -42,7 +35,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 
 def test_workers_take_no_module_from_the_current_folder(tmp_path: Path) -> None:
-    _needs_spark()
+    needs_spark()
     for name in ("dissector", "numpy"):
         (tmp_path / name).mkdir()
         (tmp_path / name / "__init__.py").write_text("raise SystemExit('from the current folder')")

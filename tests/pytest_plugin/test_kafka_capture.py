@@ -11,6 +11,7 @@ import pytest
 import dissector
 from dissector.pytest_plugin.failures import kept_name
 from tests.capture.live.loopback import broker, needs_rights
+from tests.needs import as_another_user
 from tests.probe.servers import mock_cluster
 from tests.pytest_plugin.runs import ROOT, WITHOUT, Run, run, run_anew
 
@@ -228,7 +229,7 @@ def assert_refusal(out: str) -> None:
 
 @pytest.mark.exhaustive
 @needs_rights
-@pytest.mark.skipif(os.geteuid() != 0, reason="NOT TESTED on an interface: this user can't become another one")
+@as_another_user
 def test_who_may_not_capture_is_told_what_to_do(tmp_path: Path) -> None:
     """In a process that gave its capabilities up."""
     text = "def test(kafka_capture):\n    with kafka_capture():\n        pass\n"
