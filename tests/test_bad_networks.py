@@ -178,6 +178,7 @@ def test_a_reset_in_the_middle_ends_a_stream(tmp_path: Path) -> None:
     assert bytes_of_rows(rows) == reach(clean.exchanges, streams)
 
 
+@pytest.mark.long
 @given(late=st.integers(1, 120))
 def test_a_capture_that_starts_late_invents_nothing(tmp_path: Path, late: int) -> None:
     clean = traffic()

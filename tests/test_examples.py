@@ -44,6 +44,7 @@ def test_bytes_by_topic_are_those_of_the_records() -> None:
     assert ran("produce_bytes_by_topic", JAVA).split() == [f"{size:,}", "java-orders"]
 
 
+@pytest.mark.long
 def test_the_slowest_fetches_are_plotted(tmp_path: Path) -> None:
     pytest.importorskip("matplotlib", reason="NOT TESTED with matplotlib: it is not installed")
     with dissector.open(JAVA) as capture:
@@ -64,6 +65,7 @@ def test_hex_of_a_report_is_explained() -> None:
     assert "body.error_code" in ran("hex_from_a_report", "18", "0", data=response)
 
 
+@pytest.mark.long
 def test_packets_of_scapys_are_read_and_given_back() -> None:
     pytest.importorskip("scapy", reason="NOT TESTED with scapy: it is not installed")
     lines = ran("scapy_and_back", JAVA).splitlines()
@@ -85,6 +87,7 @@ def test_records_are_counted_by_schema() -> None:
     assert ran("records_by_schema", JAVA, "api == Produce").split() == [str(records), "java-orders", "schema", "none"]
 
 
+@pytest.mark.long
 def test_two_clients_are_compared() -> None:
     one, same, other = (str(PCAPS / f"compare-{name}.pcapng") for name in ("java-1", "java-2", "librdkafka-1"))
     assert "No differences" in ran("compare_two_clients", one, same)

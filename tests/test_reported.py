@@ -79,6 +79,7 @@ def test_the_tree_says_it(trees: dict[str, str], told: Tolds, name: str) -> None
         assert each.message in trees[host(NUMBERS[name], 5)]
 
 
+@pytest.mark.long
 def test_the_rows_of_text_and_csv_say_it(capture: str) -> None:
     text = kdissect("show", capture).stdout.decode()
     table = kdissect("show", capture, "--fields", "client,info", "-f", "csv").stdout.decode()

@@ -37,7 +37,7 @@ def print_cut_connections(folder: str, epoch: int | None = None) -> None:
 
 @contextmanager
 def reporting(words: str) -> Iterator[None]:
-    """Report why tables can't be read within the context, behind these words; that ends the context and nothing more."""
+    """Report, behind these words, that tables can't be read; it ends the context and nothing more."""
     from dissector.tables.sql import is_sql_error
     from dissector.tables.storage import StorageError
 

@@ -3,6 +3,7 @@
 from functools import cache
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -26,6 +27,7 @@ def opened(name: str) -> Capture:
 NAMES = ("java", "trouble-rebalance-loop")
 
 
+@pytest.mark.long
 @given(st.sampled_from(NAMES), st.integers(1, 90), st.floats(0, 1), st.floats(0, 1))
 def test_slots_have_what_their_exchanges_have(name: str, slots: int, one: float, other: float) -> None:
     capture = opened(name)

@@ -87,6 +87,7 @@ def test_endless_packets_stop_at_the_disk_limit_which_is_reported(tmp_path: Path
     assert any("more than 2,097,152 bytes: the limit of temporary files" in each for each in words)
 
 
+@pytest.mark.long
 @cases("way", ["gzip", "zstd"])
 def test_data_that_grow_as_no_capture_does_are_not_read_on(tmp_path: Path, way: str) -> None:
     """The same packet again and again: 400 to 30,000 times."""

@@ -97,6 +97,7 @@ def test_compressed_members_follow_each_other(tmp_path: Path, way: str) -> None:
     assert shown(path) == (clean(), [])
 
 
+@pytest.mark.long
 @pytest.mark.slow
 @cases("way", ["plain", *COMPRESSIONS])
 def test_standard_input_gives_the_same_exchanges(way: str) -> None:
@@ -115,6 +116,7 @@ def test_standard_input_that_is_a_file_is_read_like_one(tmp_path: Path) -> None:
         assert comparable(done.stdout.splitlines(), 1) == clean()
 
 
+@pytest.mark.long
 @cases("pieces", [1, 7, 400])
 @cases("make", [pcap, pcapng])
 def test_a_pipe_that_gives_a_few_bytes_at_a_time_gives_the_same(

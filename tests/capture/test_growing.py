@@ -111,6 +111,7 @@ def test_a_followed_file_that_shrinks_keeps_its_rows_and_is_reported(tmp_path: P
     assert "file-truncated" in [problem.code for problem in reader.problems]
 
 
+@pytest.mark.long
 @pytest.mark.slow
 @pytest.mark.parametrize("make", [pcap, pcapng])
 def test_packets_of_a_pipe_are_there_before_the_next_ones_come(tmp_path: Path, make: "type[pcap]") -> None:

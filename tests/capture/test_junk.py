@@ -98,6 +98,7 @@ def test_hex_without_an_end_is_refused(tmp_path: Path, monkeypatch: pytest.Monke
     assert sum(sizes) < 16 * MEGABYTE
 
 
+@pytest.mark.long
 @pytest.mark.slow
 @cases("command", ["show", "stats", "open"])
 def test_a_device_without_an_end_is_one_line(command: str) -> None:

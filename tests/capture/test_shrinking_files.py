@@ -103,6 +103,7 @@ def while_followed(path: Path) -> None:
         assert "file-truncated" in {problem.code for problem in capture.problems}
 
 
+@pytest.mark.long
 @pytest.mark.slow
 @pytest.mark.parametrize("work", [after_reading, grown_again, while_reading, while_followed])
 def test_a_file_that_becomes_shorter_keeps_its_rows(work: Callable[[Path], None], tmp_path: Path) -> None:
@@ -156,6 +157,7 @@ def test_a_map_in_place_of_a_shorter_one_is_whole(tmp_path: Path) -> None:
     survives(at_the_same_address, path)
 
 
+@pytest.mark.long
 def test_show_of_a_file_that_becomes_shorter_says_so(tmp_path: Path) -> None:
     """It prints more than a pipe holds, so it waits for its reader, and then decodes rows that the file has lost."""
     path = Path(capture_of(tmp_path, conversation(exchanges(3_000))))
@@ -168,6 +170,7 @@ def test_show_of_a_file_that_becomes_shorter_says_so(tmp_path: Path) -> None:
     assert "became shorter" in words
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_the_screen_outlives_a_file_that_becomes_shorter(tmp_path: Path) -> None:
     path = tmp_path / "capture"

@@ -134,6 +134,7 @@ def test_a_damaged_record_is_counted(made: Session, tmp_path: Path) -> None:
         assert [problem.code for problem in capture.problems] == ["tls-not-decrypted"]
 
 
+@pytest.mark.long
 def test_an_export_has_the_handshake_that_its_keys_belong_to(made: Session, tmp_path: Path) -> None:
     path = capture_of(tmp_path, conversation(made.turns))
     keys = key_log(tmp_path, made.key_log)
@@ -199,6 +200,7 @@ def test_decrypted_exchanges_can_be_plain_tcp(option: str, made: Session, tmp_pa
         assert (mine.request.data == other.request.data) == (option == "--decrypted")
 
 
+@pytest.mark.long
 @cases(
     ("options", "is_readable"),
     [((), True), (("--no-secrets",), False), (("--decrypted",), False), (("--decrypted", "--show-secrets"), True)],
@@ -224,6 +226,7 @@ def test_redaction_takes_plain_and_decrypted_rows_together(made: Session, tmp_pa
     assert b"10.0.0.3" not in out.read_bytes()
 
 
+@pytest.mark.long
 def test_a_key_log_may_grow_behind_a_capture_that_grows(made: Session, plain: str, tmp_path: Path) -> None:
     """Its secrets come after all packets; the rows are there once they have come."""
     path = tmp_path / "grows.pcap"

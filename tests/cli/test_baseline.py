@@ -41,6 +41,7 @@ def test_the_same_is_0_and_a_change_is_1(saved: str) -> None:
     assert b"17 different but allowed" in allowed.stdout
 
 
+@pytest.mark.long
 def test_other_programs_read_it(saved: str) -> None:
     done = {form: kdissect("diff", OTHER, "--baseline", saved, "-f", form) for form in ("json", "junit", "sarif")}
     assert {each.returncode for each in done.values()} == {1}
@@ -63,6 +64,7 @@ def test_rows_of_one_client_can_be_chosen(saved: str) -> None:
     assert b"not seen" in done.stdout
 
 
+@pytest.mark.long
 @cases(
     ("words", "message"),
     [

@@ -15,6 +15,7 @@ pytestmark = pytest.mark.slow
 CLEAN, BROKEN = bundled("java"), bundled("librdkafka")
 
 
+@pytest.mark.long
 def test_rules_kept_are_0_and_a_broken_one_is_1() -> None:
     clean, broken = kdissect("check", CLEAN), kdissect("check", BROKEN)
     assert (clean.returncode, clean.stderr) == (0, b"")
@@ -35,6 +36,7 @@ def test_several_captures_have_a_table_of_rules_by_client() -> None:
     assert "broken 8 of 49" in row
 
 
+@pytest.mark.long
 def test_other_programs_read_it() -> None:
     done = {form: kdissect("check", BROKEN, "-f", form) for form in ("json", "junit", "sarif")}
     assert {each.returncode for each in done.values()} == {1}

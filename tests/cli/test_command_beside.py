@@ -63,6 +63,7 @@ def as_text(done: subprocess.CompletedProcess[bytes]) -> subprocess.CompletedPro
     return subprocess.CompletedProcess(done.args, done.returncode, done.stdout.decode(), done.stderr.decode())
 
 
+@pytest.mark.long
 @slow
 def test_the_command_s_output_comes_first_and_the_rows_behind_it() -> None:
     with broker() as port:
@@ -73,6 +74,7 @@ def test_the_command_s_output_comes_first_and_the_rows_behind_it() -> None:
     assert [row.split()[3:6] for row in rows] == [["Metadata", "0", str(number)] for number in range(3)]
 
 
+@pytest.mark.long
 @slow
 def test_reports_have_what_is_judged_and_a_command_that_fails_wins(tmp_path: Path) -> None:
     xml, sarif, summary = tmp_path / "made/rules.xml", tmp_path / "rules.sarif", tmp_path / "summary.md"
@@ -129,6 +131,7 @@ def test_baselines_are_compared_as_diff_does(tmp_path: Path) -> None:
     assert "versions.Metadata" in other.stdout
 
 
+@pytest.mark.long
 @slow
 def test_without_a_command_the_end_is_judged_too_and_nothing_seen_is_no_success() -> None:
     done = kdissect("proxy", "127.0.0.1:9", "--check", "--duration", "0.2")

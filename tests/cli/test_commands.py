@@ -33,6 +33,7 @@ def kdissect(*words: str, data: bytes = b"", file: IO[bytes] | None = None) -> s
     return run_module(KDISSECT[-1], words, environment, data=data, file=file)
 
 
+@pytest.mark.long
 @cases("words", [["show", JAVA], [JAVA], ["open", JAVA]])
 def test_without_a_terminal_the_rows_are_printed(words: list[str]) -> None:
     done = kdissect(*words)
@@ -75,6 +76,7 @@ def test_the_tree_names_every_field_with_its_place() -> None:
     assert "error_code: 0 (NONE)" in text
 
 
+@pytest.mark.long
 def test_the_tree_names_numbers_and_json_keeps_them() -> None:
     words = kdissect("show", ADMIN, "--format", "tree").stdout.decode()
     assert re.search(r"  operation: 2 \(ALL\)  \[\d+\+1 INT8\]", words)
@@ -195,6 +197,7 @@ def test_help_has_an_example_and_bad_use_is_code_2() -> None:
     assert b"Traceback" not in kdissect("show", JAVA, "--nonsense").stderr
 
 
+@pytest.mark.long
 @cases(
     ("words", "said"),
     [

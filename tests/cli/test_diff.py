@@ -13,6 +13,7 @@ pytestmark = pytest.mark.slow
 JAVA, AGAIN, OTHER = (bundled(f"compare-{name}") for name in ("java-1", "java-2", "librdkafka-1"))
 
 
+@pytest.mark.long
 def test_the_same_is_0_and_another_client_is_1() -> None:
     same, other = kdissect("diff", JAVA, AGAIN), kdissect("diff", JAVA, OTHER)
     assert (same.returncode, same.stderr) == (0, b"")
@@ -36,6 +37,7 @@ def test_json_has_differences_pairs_and_times() -> None:
     assert isolation["words"].startswith("A has the schema's default; also changes ListOffsets ")
 
 
+@pytest.mark.long
 @cases(("form", "first"), [("markdown", b"\n# "), ("html", b"<!DOCTYPE html>"), ("text", b"Behavior of 3 sides")])
 def test_three_captures_are_a_matrix(form: str, first: bytes) -> None:
     done = kdissect("diff", JAVA, AGAIN, OTHER, "-f", form)
@@ -50,6 +52,7 @@ def test_two_clients_of_one_capture() -> None:
     assert b"producer-1" in done.stdout.splitlines()[1]
 
 
+@pytest.mark.long
 def test_connections_matched_by_hand_are_compared_with_each_other_alone() -> None:
     done = kdissect("diff", JAVA, JAVA, "--match", "A:1=B:1", "--match", "A:C5=B:C5")
     assert done.returncode == 0

@@ -20,6 +20,7 @@ def lines_of(path: str) -> bytes:
     return kdissect("show", path, "-f", "json").stdout
 
 
+@pytest.mark.long
 def test_a_pipe_of_show_and_encode_is_a_transcript_that_show_reads() -> None:
     transcript = kdissect("encode", data=lines_of(JAVA))
     assert transcript.returncode == 0
@@ -61,6 +62,7 @@ def test_gaps_are_holes_and_unknown_versions_come_back_whole(tmp_path: Path) -> 
     assert "missing" not in text
 
 
+@pytest.mark.long
 def test_a_response_without_a_request_comes_back(tmp_path: Path) -> None:
     source = capture_of(tmp_path, conversation([Turn(True, request(1)), Turn(False, response(9))]))
     out = str(tmp_path / "again.pcapng")

@@ -68,6 +68,7 @@ def test_the_json_is_that_of_show(tmp_path: Path) -> None:
     assert not some.stderr
 
 
+@pytest.mark.long
 @cases("form", ["pcapng", "transcript", "json", "mermaid", "svg", "pytest"])
 def test_of_what_is_redacted_no_form_has_a_name(form: str, tmp_path: Path) -> None:
     words = [b"alice", b"alice-secret", b"alice-secret".hex().encode()]
@@ -133,6 +134,7 @@ def test_packets_of_a_login_come_with_a_warning_unless_they_are_redacted(tmp_pat
     assert words not in kdissect("export", JAVA, "-w", out).stderr
 
 
+@pytest.mark.long
 @cases(("words", "is_private"), [((), True), (("--redact",), False), (("-f", "json"), True)])
 def test_only_its_user_may_read_what_may_hold_secrets(tmp_path: Path, words: tuple[str, ...], is_private: bool) -> None:
     out, usual = tmp_path / "out.pcapng", tmp_path / "usual"

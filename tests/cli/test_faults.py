@@ -23,6 +23,7 @@ def proxied(*options: str) -> tuple[int, str]:
     return done.returncode, done.stderr.decode()
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_a_rule_that_never_fires_is_an_error_if_that_is_asked_for() -> None:
     for options, expected in ((("--strict",), 1), ((), 0)):

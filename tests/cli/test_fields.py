@@ -31,6 +31,7 @@ def at(value: Any, path: str) -> str:
     return "" if value is None else str(value)
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_a_column_has_what_the_json_has() -> None:
     names = [*json_fields(), "request.time_ns", "request.size", "response.time_ns", "response.size"]

@@ -94,6 +94,7 @@ def test_the_output_is_as_if_all_was_examined_first(
         assert printed == (expected.count(b"\n") > (1 if form[0] is Format.CSV else 0))
 
 
+@pytest.mark.long
 @pytest.mark.slow
 @pytest.mark.parametrize("path", some_of(RECORDED, *VARIED), ids=lambda path: path.stem)
 def test_every_finding_is_known_at_its_row(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -42,6 +42,7 @@ def test_a_filter_reads_secrets_only_where_they_are_shown(command: str) -> None:
     assert kdissect(*words, "--show-secrets").stdout
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_every_form_has_the_rows_that_fit() -> None:
     lines = [json.loads(line) for line in kdissect("show", JAVA, "-f", "json").stdout.splitlines()]
@@ -69,6 +70,7 @@ def test_the_limit_counts_what_fits(names: str, wanted: str) -> None:
         assert some == whole[:limit]
 
 
+@pytest.mark.long
 @pytest.mark.slow
 @cases("more", [(), ("--limit", "2"), ("-f", "json")])
 @cases("wanted", ["api == FetchSnapshot", "request.acks == 77"])
@@ -78,6 +80,7 @@ def test_nothing_that_fits_is_code_1_and_one_line(wanted: str, more: tuple[str, 
     assert done.stderr.decode() == f"kdissect: -Y {wanted}: 0 of 60 rows match\n"
 
 
+@pytest.mark.long
 @pytest.mark.slow
 @cases("form", ["pcapng", "json", "mermaid"])
 @cases(("more", "rows"), [((), 60), (("--rows", "1-5,9"), 6)])
@@ -113,6 +116,7 @@ def test_a_bad_filter_does_no_harm_to_a_terminal() -> None:
     assert shown[mark.index("^") :].startswith("error")
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_rows_of_a_pipe_are_filtered_as_they_come() -> None:
     for wanted in ("api == Produce", "request.acks == ALL", "error"):
@@ -140,6 +144,7 @@ def test_workers_print_what_one_process_does(form: str, wanted: str) -> None:
     assert one.returncode == (1 if wanted.endswith("77") else 0)
 
 
+@pytest.mark.long
 def test_export_takes_the_rows_that_fit(tmp_path: Path) -> None:
     out = str(tmp_path / "out.pcapng")
     assert kdissect("export", JAVA, "-Y", "error", "-w", out).returncode == 0

@@ -179,6 +179,7 @@ def test_a_host_without_a_port_is_asked_at_kafkas() -> None:
     assert probed_address("[::1]") == BrokerAddress("::1", 9092)
 
 
+@pytest.mark.long
 def test_the_manual_has_every_command() -> None:
     made = subprocess.run([sys.executable, "-m", "dissector", "man"], capture_output=True, text=True, check=True).stdout
     for name in ("SHOW", "LIVE", "TABLES COMPACT", "SCHEMA DIFF"):

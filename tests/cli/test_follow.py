@@ -27,6 +27,7 @@ def identity(line: Line) -> str:
     return json.dumps({name: value for name, value in line.items() if name != "number"})
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_every_row_comes_once_however_the_file_grows(bundled: Path, tmp_path: Path) -> None:
     data = bundled.read_bytes()
@@ -73,6 +74,7 @@ def steps_of(*batches: list[Packet]) -> list[list[int]]:
         return found[1:]
 
 
+@pytest.mark.long
 def test_a_row_is_complete_with_its_answer_or_its_connection_s_end() -> None:
     talk = conversation(
         [Turn(True, request(1)), Turn(False, response(1)), Turn(True, request(2)), Turn(True, request(3))]

@@ -44,6 +44,7 @@ def test_an_old_java_is_one_line(tmp_path: Path) -> None:
     assert (code, out, err) == (2, "", f"kdissect: Spark needs Java 17, and {java} is 11.0.2: {INSTALL}")
 
 
+@pytest.mark.long
 @pytest.mark.slow
 @cases(
     ("words", "why"),
@@ -76,6 +77,7 @@ def test_a_folder_that_can_not_be_written_to_is_one_line(folder: str, why: str) 
     assert (code, out, err) == (2, "", f"kdissect: {why}\n")
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_small_captures_need_no_java(tmp_path: Path) -> None:
     """As often as one likes: what is in the tables is not read again."""

@@ -76,6 +76,7 @@ def matching(files: str, row_filter: str) -> int:
     return len(kdissect("show", files, "-Y", row_filter, "-f", "json").stdout.splitlines())
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_rows_of_this_run_alone_decide_and_are_counted(tmp_path: Path, receiver: Receiver) -> None:
     out = str(tmp_path / "tables")
@@ -102,6 +103,7 @@ def test_rows_of_this_run_alone_decide_and_are_counted(tmp_path: Path, receiver:
     assert (posted[2]["rows"], posted[2]["matching"]) == (60, syncs)
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_nothing_that_matches_is_no_failure_and_is_told_all_the_same(tmp_path: Path, receiver: Receiver) -> None:
     done = kdissect(

@@ -76,6 +76,7 @@ def test_rows_come_while_it_runs_and_a_signal_ends_it_in_order(number: int, tmp_
         assert f"{capture.packets} packets captured, 0 dropped" in err
 
 
+@pytest.mark.long
 @needs_rights
 def test_a_client_of_librdkafka_is_seen_as_the_file_shows_it_again(tmp_path: Path) -> None:
     confluent_kafka = pytest.importorskip("confluent_kafka", reason="NOT TESTED live with librdkafka: it is missing")
@@ -103,6 +104,7 @@ def test_a_client_of_librdkafka_is_seen_as_the_file_shows_it_again(tmp_path: Pat
     assert {line["client_id"] for line in found} >= {"watched"}
 
 
+@pytest.mark.long
 @needs_rights
 def test_a_limit_and_a_duration_end_it() -> None:
     with broker() as port:
@@ -139,6 +141,7 @@ def test_a_reader_that_goes_away_ends_it() -> None:
         assert process.returncode == 0
 
 
+@pytest.mark.long
 @cases(
     ("words", "message"),
     [
@@ -230,6 +233,7 @@ def test_an_interface_that_is_down_or_goes_away_is_reported() -> None:
             assert f"interface {here} is gone; capturing ended" in err
 
 
+@pytest.mark.long
 @needs_rights
 def test_kafka_on_any_port_of_loopback_with_the_processes_that_speak(tmp_path: Path) -> None:
     path = tmp_path / "kept.pcapng"

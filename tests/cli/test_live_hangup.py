@@ -42,6 +42,7 @@ def hang_up_with_a_signal(its: Terminal, port: int) -> None:
     its.hang_up()
 
 
+@pytest.mark.long
 @needs_rights
 @pytest.mark.parametrize("form", ["text", pytest.param("json", marks=pytest.mark.exhaustive)])
 @pytest.mark.parametrize("leave", [hang_up, hang_up_and_talk_on, hang_up_with_a_signal])

@@ -56,6 +56,7 @@ def ids(printed: list[str]) -> list[int]:
     return [int(line.split()[5]) for line in printed if not line.startswith("   No.")]
 
 
+@pytest.mark.long
 @needs_rights
 @VERSIONS
 def test_rows_come_as_the_key_log_grows_with_each_connection(version: ssl.TLSVersion, tmp_path: Path) -> None:

@@ -69,6 +69,7 @@ def test_csv_has_a_heading_and_escapes_formulas(tmp_path: Path) -> None:
     assert kdissect("records", JAVA, "--escape-formulas").returncode == 2
 
 
+@pytest.mark.long
 def test_files_are_written_by_their_suffix(tmp_path: Path) -> None:
     for name in ("r.jsonl", "r.csv", "r.parquet", "r.bin", "r.txt"):
         done = kdissect("records", JAVA, "-w", str(tmp_path / name))

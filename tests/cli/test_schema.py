@@ -32,6 +32,7 @@ def run(tmp_path: Path) -> Run:
     return kdissect
 
 
+@pytest.mark.long
 def test_what_is_imported_is_decoded_everywhere_until_it_is_removed(run: Run, tmp_path: Path) -> None:
     request_frame = request(7, api_key=201, version=0, body=b"\x00\x05manor")
     capture = capture_of(tmp_path, conversation([Turn(True, request_frame), Turn(False, response(7, b"\x00\x03"))]))
@@ -94,6 +95,7 @@ def test_imported_versions_have_their_headers_and_layouts(run: Run, tmp_path: Pa
     assert not [f for f in (*first["findings"], *second["findings"]) if f["code"] != "error-response"]
 
 
+@pytest.mark.long
 def test_the_exit_code_says_whether_two_releases_differ(run: Run, tmp_path: Path) -> None:
     new = jar(tmp_path / "b.jar", haunt() + newer_heartbeat())
     old = jar(tmp_path / "a.jar", [schema("HeartbeatRequest"), schema("HeartbeatResponse")])

@@ -37,6 +37,7 @@ def test_one_table_has_all_its_lines() -> None:
     assert {line.split("  ")[-1]: int(line.split()[0]) for line in lines[2:]} == counts
 
 
+@pytest.mark.long
 @cases("by", ["api", "client", "connection", "topic", "partition", "version", "error", "field"])
 def test_json_is_one_object_a_line(by: str) -> None:
     objects = [
@@ -61,6 +62,7 @@ def test_a_field_that_no_row_has_is_told() -> None:
     assert (done.returncode, done.stdout, done.stderr) == (1, b"", b"kdissect: no row has tls.principal\n")
 
 
+@pytest.mark.long
 @cases("name", ["client_id", "broker", "group", "severity", "kind", "finding"])
 def test_rows_are_counted_by_the_values_that_show_prints(name: str) -> None:
     objects = [json.loads(line) for line in kdissect("stats", JAVA, "--by", name, "-f", "json").stdout.splitlines()]

@@ -75,6 +75,7 @@ def test_a_worker_that_fails_is_reported_and_no_later_row_is_printed(meets: str,
     assert rows(50).startswith(done.stdout)
 
 
+@pytest.mark.long
 @pytest.mark.slow
 @cases("form", ["json", "text", "tree"])
 def test_a_capture_is_printed_as_by_one_process(form: str) -> None:
@@ -127,6 +128,7 @@ threading.Thread(target=interrupt, args=(threading.get_ident(),), daemon=True).s
 tests run in the background."""
 
 
+@pytest.mark.long
 def test_an_interrupt_just_before_the_parent_waits_is_not_lost() -> None:
     """Python sees a signal behind the call that it came before: here one that interrupts no call at all."""
     words = INTERRUPT + PRINT.format(count=100, workers=2, meets="signal.pause()")

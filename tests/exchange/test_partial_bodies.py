@@ -6,6 +6,7 @@ import struct
 from pathlib import Path
 from typing import Any
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -72,6 +73,7 @@ def cut_in_metadata(folder: Path, missing: int) -> str:
     return capture_of(folder, [*packets, Packet(False, packets[-1].seq + len(frame), b"", ACK | FIN)])
 
 
+@pytest.mark.long
 @cases("missing", [1, 9, 30, 60])
 def test_a_cut_response_has_its_fields_in_json_text_fields_and_filters(tmp_path: Path, missing: int) -> None:
     path = cut_in_metadata(tmp_path, missing)

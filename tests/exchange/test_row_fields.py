@@ -127,6 +127,7 @@ def rows_of(capture: Capture, text: str) -> list[int]:
     return [int(row) for found in capture.select(parse_filter(text)) for row in found.rows]
 
 
+@pytest.mark.long
 @cases("name", NAMES)
 def test_every_name_is_completed_and_has_a_heading(name: str) -> None:
     assert name in [each.text for each in complete(name, len(name))]

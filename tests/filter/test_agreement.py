@@ -199,6 +199,7 @@ OF_FILES = (
 )  # fmt: skip
 
 
+@pytest.mark.long
 @pytest.mark.slow
 @pytest.mark.parametrize("text", some_of(OF_FILES, "kind == batch", "records.value contains a", "position < 1k"))
 def test_entries_of_kafka_s_files_are_matched(text: str) -> None:

@@ -64,6 +64,7 @@ def test_steps_make_no_difference(recorded: Path, step: int, monkeypatch: pytest
     assert troubles(str(recorded)) == whole
 
 
+@pytest.mark.long
 @pytest.mark.slow
 @pytest.mark.parametrize("recorded", some_of(RECORDED, *VARIED), ids=lambda path: path.stem)
 def test_rows_that_come_while_it_is_examined_are_found_as_well(recorded: Path, tmp_path: Path) -> None:

@@ -68,6 +68,7 @@ def test_the_command_lists_all_and_knows_what_is_near() -> None:
     assert done.stderr.decode().startswith("kdissect: nothing is called 'tiny-batch'; did you mean tiny-batches")
 
 
+@pytest.mark.long
 @cases(
     ("options", "expected"),
     [

@@ -145,6 +145,7 @@ def told_of(name: str) -> list[FindingSummary]:
         return [decoded(exchange) for exchange in capture.at(range(len(capture)))]
 
 
+@pytest.mark.long
 @pytest.mark.slow
 @given(st.sampled_from(NAMES), st.data())
 def test_summaries_do_not_depend_on_the_order_of_steps(name: str, data: st.DataObject) -> None:

@@ -81,6 +81,7 @@ def test_captures_have_what_these_detectors_find() -> None:
         assert any(any(expected(PCAPS / f"{name}.pcapng", detector)) for name in NAMES), detector
 
 
+@pytest.mark.long
 def test_detectors_look_at_the_same_decoded_row(made: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     class OfWatermark(RoundWatermark):
         explanation: ClassVar = RetriedBatch.explanation
@@ -106,6 +107,7 @@ def test_with_a_filter_only_rows_that_match_are_looked_at(made: Path, monkeypatc
         assert [row for row, _ in capture.findings.cross_message()] == [2, 101, 101]
 
 
+@pytest.mark.long
 def test_findings_do_not_depend_on_how_a_capture_grows(
     made: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -3,6 +3,7 @@
 import random
 
 import numpy as np
+import pytest
 from hypothesis import given
 
 from dissector.core.arrays import Bool, Int64
@@ -74,6 +75,7 @@ def joined(rows: list[Row]) -> list[Row]:
     return out
 
 
+@pytest.mark.long
 @given(chance=seeds)
 def test_frames_holes_and_what_follows_are_as_the_rules_say(chance: random.Random) -> None:
     for _ in range(8):

@@ -260,6 +260,7 @@ def loop_of(at: int) -> list[GroupEvent]:
     return [join_of(at, now=2 * at + 1), beat]
 
 
+@pytest.mark.long
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "events",

@@ -20,6 +20,7 @@ def lines(path: str) -> list[dict[str, Any]]:
     return [json.loads(line) for line in kdissect("show", path, "-f", "json").stdout.splitlines()]
 
 
+@pytest.mark.long
 @cases("size", [255, 256, 257, 4_000, LONGEST])
 def test_a_client_id_is_whole_in_json_and_filters_and_marked_in_the_list(tmp_path: Path, size: int) -> None:
     name = "é" * (size // 2) + "x" * (size % 2)

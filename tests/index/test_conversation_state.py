@@ -41,6 +41,7 @@ def test_topic_ids_have_names_in_the_list_the_tree_and_json() -> None:
     assert seen >= 2
 
 
+@pytest.mark.long
 def test_nodes_have_addresses_and_members_client_ids() -> None:
     found: set[str] = set()
     for exchange in exchanges("java-classic"):
@@ -66,6 +67,7 @@ def test_assignments_are_decoded_where_the_message_does_not_name_the_protocol() 
     assert found
 
 
+@pytest.mark.long
 def test_envelopes_of_a_quorum_are_opened_on_both_sides() -> None:
     found = 0
     for exchange in exchanges("kraft-quorum"):
@@ -100,6 +102,7 @@ def test_the_id_that_stands_for_no_topic_is_nobodys(tmp_path: Path) -> None:
     assert b"topic_id_decoded" not in json_line(exchange)
 
 
+@pytest.mark.long
 def test_the_metadata_log_has_its_name_though_nobody_says_it() -> None:
     fetches = [exchange.row.info for exchange in exchanges("kraft-quorum") if exchange.row.api == "Fetch"]
     assert sum(info.startswith("__cluster_metadata[0]") for info in fetches) > 50

@@ -75,6 +75,7 @@ def test_a_capture_that_grows_ends_with_the_rows_of_the_whole(
     assert grown(path, cuts) == lines(str(path))
 
 
+@pytest.mark.long
 @cases("copies", [1, 3])
 def test_so_it_does_with_packets_captured_twice_on_a_bond_that_reorders(tmp_path: Path, copies: int) -> None:
     """Each packet on two links, of which one lags by more than `acknowledged_packets`."""
@@ -110,6 +111,7 @@ def test_the_wait_has_two_sides(tmp_path: Path, later: int, lost: int) -> None:
     assert gaps(lines(str(path))) == 0, "a file waits for longer"
 
 
+@pytest.mark.long
 def test_where_time_stands_still_packets_are_counted(tmp_path: Path) -> None:
     """A clock that moves by a nanosecond a packet: the hole waits for `late_packets`."""
     path = late_request(tmp_path, 700)
@@ -136,6 +138,7 @@ def test_where_nothing_is_missing_nothing_waits() -> None:
     assert delivered(TRAFFIC.packets, DEFAULT) == sent
 
 
+@pytest.mark.long
 def test_a_hole_of_one_direction_makes_no_other_wait() -> None:
     other = one_connection(40009, [1] * 4, pipelined=1, segment=1400, isn=(1000, 5000))
     holed = [packet for n, packet in enumerate(other.packets) if n != 2]

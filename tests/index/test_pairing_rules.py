@@ -4,6 +4,7 @@ import random
 from collections import deque
 
 import numpy as np
+import pytest
 from hypothesis import given
 
 from dissector.index.pairing import Pairing, PendingFrames, key_of
@@ -57,6 +58,7 @@ def any_frames(chance: random.Random, count: int) -> list[Frame]:
     return [(chance.choice(CONNECTIONS), chance.choice(IDS), chance.randrange(9)) for _ in range(count)]
 
 
+@pytest.mark.long
 @given(chance=seeds)
 def test_partners_are_those_of_the_rules(chance: random.Random) -> None:
     for _ in range(60):

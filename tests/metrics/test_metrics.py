@@ -103,6 +103,7 @@ def test_counts_are_those_of_the_exchanges(name: str) -> None:
         assert not said
 
 
+@pytest.mark.long
 def test_what_many_labels_are_is_bounded_and_said_once() -> None:
     with counted(PCAPS / "java.pcapng", 2) as (samples, _, said), dissector.open(PCAPS / "java.pcapng") as opened:
         exchanges = sum(each["kind"] == "exchange" for each in opened)
@@ -150,6 +151,7 @@ def test_memory_stays_bounded_for_many_labels(tmp_path: Path) -> None:
     assert sizes[0] == sizes[1]
 
 
+@pytest.mark.long
 def test_errors_that_kafka_does_not_have_are_bounded(tmp_path: Path) -> None:
     def answer(connection: socket.socket) -> None:
         for number in range(300):
@@ -236,6 +238,7 @@ def test_a_running_proxy_is_scraped(tmp_path: Path) -> None:
             process.stderr.close()
 
 
+@pytest.mark.long
 def test_a_port_that_is_taken_or_is_none_is_one_line(tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]

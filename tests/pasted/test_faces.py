@@ -37,6 +37,7 @@ def test_each_form_is_one_exchange_in_python(form: str) -> None:
         assert exchange.request.data == REQUEST
 
 
+@pytest.mark.long
 @cases("form", ["xxd", "Go", "Python", "base64", "strace", "netty", "bare"])
 def test_two_messages_are_one_exchange_on_standard_input(form: str) -> None:
     text = f"{FORMS[form](REQUEST)}\n\n{FORMS[form](RESPONSE)}\n"
@@ -74,6 +75,7 @@ def test_rows_that_are_left_out_are_a_gap() -> None:
         assert [exchange.correlation_id for exchange in capture if exchange.api == "ApiVersions"] == [101, 101]
 
 
+@pytest.mark.long
 @cases("form", ["bare", "Java", "hexdump -C"])
 def test_a_message_without_its_size_is_read_and_said(form: str) -> None:
     for data, side in ((REQUEST[4:], b"the client's"), (RESPONSE[4:], b"taken for a response")):
@@ -95,6 +97,7 @@ def test_a_body_alone_is_read_with_what_it_answers() -> None:
     assert b"a body without a header" in done.stderr
 
 
+@pytest.mark.long
 @cases("form", ["xxd", "Python", "base64"])
 def test_secrets_in_pasted_bytes_are_masked(form: str) -> None:
     text = FORMS[form](LOGIN).encode()
@@ -106,6 +109,7 @@ def test_secrets_in_pasted_bytes_are_masked(form: str) -> None:
     assert b"SeCrEt77".hex().encode() in kdissect("show", "-", "-f", "json", "--show-secrets", data=text).stdout
 
 
+@pytest.mark.long
 @cases("command", ["show", "stats", "open"])
 def test_a_text_without_bytes_is_one_line_that_names_the_forms(command: str, tmp_path: Path) -> None:
     path = tmp_path / "notes.txt"

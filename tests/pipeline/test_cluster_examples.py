@@ -43,6 +43,7 @@ def test_the_pieces_of_the_manifest_fit_together() -> None:
     assert {conf[name].partition(":")[2] for name in conf if ".secretKeyRef." in name} == secrets
 
 
+@pytest.mark.long
 def test_the_command_of_the_manifest_is_one_that_the_program_has(tmp_path: Path) -> None:
     """It fails for what is not there, the captures, and not for how it is written."""
     [driver] = BY_KIND["Job"]["spec"]["template"]["spec"]["containers"]

@@ -99,6 +99,7 @@ def test_busy_captures_show_every_trouble_however_they_are_read(tmp_path: Path) 
     assert not list(differences(shown([path]), shown_by_tables(tables([path], parts=4, size=20_000, most=100))))
 
 
+@pytest.mark.long
 @pytest.mark.slow
 @costly(2)
 @given(files=st.lists(st.sampled_from(QUICK), min_size=1, max_size=4, unique=True), step=st.integers(1, 300), how=dealt)

@@ -88,6 +88,7 @@ def test_a_state_of_another_version_is_refused(tmp_path: Path, monkeypatch: pyte
         read_state(tmp_path)
 
 
+@pytest.mark.long
 @cases("damage", [b"", b"nothing", b"a\nb\nc", bytes(64)])
 @cases("name", [STATE, "carry-over-4/1"])
 def test_a_damaged_file_is_refused(tmp_path: Path, name: str, damage: bytes) -> None:

@@ -118,6 +118,7 @@ def test_tables_of_another_make_are_one_line(tmp_path: Path) -> None:
         pass
 
 
+@pytest.mark.long
 def test_the_last_line_says_how_much_there_was_and_where_problems_are(made: Made) -> None:
     files = len(made.logs) + len(made.captures) + 1
     words = summary("tables", made.tables, 7)

@@ -67,6 +67,7 @@ def test_rows_of_a_capture(bundled: Path, parts: int, monkeypatch: pytest.Monkey
     assert_same([bundled], parts, monkeypatch)
 
 
+@pytest.mark.long
 @pytest.mark.slow
 @some_bundled
 @pytest.mark.parametrize("parts", some_of([1, 3], 1))

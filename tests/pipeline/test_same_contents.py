@@ -55,6 +55,7 @@ def counted(folder: Path) -> tuple[list[str], int]:
     return sorted(Path(row["path"]).name for row in rows["captures"]), len(rows["exchanges"])
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("way", ["one by one", "in one run"])
 def test_a_capture_and_then_the_same_compressed_are_the_capture(tmp_path: Path, way: str) -> None:
     capture = made(tmp_path, "a.pcap", pcap(PACKETS))
@@ -71,6 +72,7 @@ def test_a_capture_and_then_the_same_compressed_are_the_capture(tmp_path: Path, 
     assert counted(tmp_path) == (["a.pcap"], 24)
 
 
+@pytest.mark.long
 def test_of_the_same_file_no_other_name_is_told(tmp_path: Path, capture: Path) -> None:
     ingested(tmp_path, capture)
     done = kdissect("ingest", str(capture), "--out", str(tmp_path / "tables"))
@@ -92,6 +94,7 @@ def test_empty_captures_are_not_the_same(tmp_path: Path) -> None:
     assert (result.already_ingested, counted(tmp_path)) == ([], (["a.pcap", "b.pcap"], 0))
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_a_compressed_log_is_the_log(tmp_path: Path) -> None:
     log = next((PCAPS / "segments").glob("*/*.log"))
@@ -153,6 +156,7 @@ def test_if_a_file_has_changed_the_other_with_its_contents_is_ingested(
     assert counted(tmp_path) == (["a.pcap.gz"], 24)
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_problems_of_a_file_with_known_contents_are_told(tmp_path: Path, capture: Path) -> None:
     """They are not those of the other file."""

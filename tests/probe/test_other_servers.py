@@ -95,6 +95,7 @@ def refuses(connection: socket.socket) -> None:
 NO_NULL = "api_keys: count -1 where null is not allowed"
 
 
+@pytest.mark.long
 @cases(
     ("server", "code", "words"),
     [

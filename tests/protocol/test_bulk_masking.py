@@ -115,6 +115,7 @@ def test_damaged_messages_are_masked_as_one_at_a_time(layout: MessageLayout, see
     check(BulkMasking(), layout, [bytes(each) for each in frames])
 
 
+@pytest.mark.long
 def test_few_decisions_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(bulk_masking, "MOST_DECISIONS", 2)
     masking, chance = BulkMasking(), random.Random(7)

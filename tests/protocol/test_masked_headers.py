@@ -3,6 +3,8 @@
 import random
 import string
 
+import pytest
+
 from dissector.protocol.masking import NEWER, is_sound
 from dissector.protocol.message import read
 from dissector.protocol.message_layout import (
@@ -73,6 +75,7 @@ TOKENS = {
 """First bytes of tokens, by mechanism: RFC 4616, RFC 5802, RFC 7628, RFC 4121 and RFC 2743."""
 
 
+@pytest.mark.long
 @cases("mechanism", TOKENS)
 def test_no_token_of_a_login_is_a_header(mechanism: str) -> None:
     chance = random.Random(mechanism)

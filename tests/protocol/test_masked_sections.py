@@ -75,6 +75,7 @@ def no_room(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     RUN.begin()
 
 
+@pytest.mark.long
 @pytest.mark.usefixtures("no_room")
 @pytest.mark.parametrize("number", some_of(range(len(PACKED)), 0, 3, 4, 7, 8, 11, 13))
 def test_no_face_shows_a_section_that_the_run_has_no_room_for(number: int, tmp_path: Path) -> None:

@@ -64,6 +64,7 @@ def test_a_frame_of_100_megabytes_passes_in_both_directions_in_little_memory(tmp
         assert peak_memory(between) - before < 40 * MIB
 
 
+@pytest.mark.long
 def test_a_client_that_does_not_read_stops_the_broker(tmp_path: Path) -> None:
     sent = []
 
@@ -105,6 +106,7 @@ def test_a_broker_that_trickles_does_not_hold_back_what_it_sent(tmp_path: Path) 
         assert client.recv(999) == whole[20:]
 
 
+@pytest.mark.long
 def test_many_connections_at_once(tmp_path: Path) -> None:
     def broker(connection: socket.socket) -> None:
         copy = connection.dup()

@@ -5,7 +5,7 @@ import pytest
 from tests.capture.live.loopback import broker, needs_rights
 from tests.pytest_plugin.runs import Run, run
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.long]
 CAPTURES = """
 import socket
 

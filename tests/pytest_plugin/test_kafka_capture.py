@@ -64,6 +64,7 @@ def test_a_packet_that_is_sent_at_once(kafka_capture):
     assert not (tmp_path / "kafka-captures").exists()
 
 
+@pytest.mark.long
 @needs_rights
 def test_a_real_client_is_held_to_what_it_says(tmp_path: Path) -> None:
     pytest.importorskip("confluent_kafka", reason="NOT TESTED against librdkafka: confluent-kafka can't be imported")
@@ -141,12 +142,14 @@ def failing(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, int, Run]:
         return folder, port, run(folder, TALK.format(port=port) + FAILING + sayings)
 
 
+@pytest.mark.long
 @needs_rights
 def test_all_of_them_fail(failing: tuple[Path, int, Run]) -> None:
     _, _, done = failing
     assert (done.code, done.counts) == (1, f"{len(SAYINGS) + 3} failed, 1 error"), done.out
 
 
+@pytest.mark.long
 @needs_rights
 def test_the_report_marks_what_was_looked_at_and_names_the_capture(failing: tuple[Path, int, Run]) -> None:
     folder, port, done = failing
@@ -159,6 +162,7 @@ def test_the_report_marks_what_was_looked_at_and_names_the_capture(failing: tupl
         assert [each.correlation_id for each in capture] == [0, 1, 2]
 
 
+@pytest.mark.long
 @needs_rights
 @pytest.mark.parametrize("call", SAYINGS)
 def test_an_assertion_says_what_there_is(failing: tuple[Path, int, Run], call: str) -> None:
@@ -169,6 +173,7 @@ def test_an_assertion_says_what_there_is(failing: tuple[Path, int, Run], call: s
     assert "wire.py" not in report.out or "FilterError" in words, "no frame of the plugin's own"
 
 
+@pytest.mark.long
 @needs_rights
 def test_an_error_while_capturing_is_reported_with_the_exchanges(failing: tuple[Path, int, Run]) -> None:
     _, _, done = failing
@@ -217,6 +222,7 @@ def test_refused(kafka_capture):
     assert [each.name for each in (tmp_path / "kept" / "here").iterdir()] == ["test_it.py.test.pcapng"]
 
 
+@pytest.mark.long
 def test_where_capturing_is_refused_a_test_fails(failing: tuple[Path, int, Run]) -> None:
     assert_refusal(failing[2].of("test_refused").out)
 
@@ -263,6 +269,7 @@ def test_runs_without_the_fixture_do_not_import_the_engine(tmp_path: Path) -> No
     assert run_anew(tmp_path, text, "-p", "no:xdist").counts == "1 passed"
 
 
+@pytest.mark.long
 @needs_rights
 def test_a_baseline_is_written_then_held(tmp_path: Path) -> None:
     text = TALK + "\n\ndef test_versions(kafka_capture):\n    talked(kafka_capture).matches('{name}.toml')\n"

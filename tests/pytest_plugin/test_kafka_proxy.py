@@ -113,6 +113,7 @@ def test_held_to_a_baseline(kafka_proxy):
     assert not (tmp_path / "kafka-captures").exists()
 
 
+@pytest.mark.long
 def test_a_real_client_is_held_to_what_it_says(tmp_path: Path) -> None:
     with mock_cluster(2) as [address, _]:
         done = run(tmp_path, f"""
@@ -132,6 +133,7 @@ def test(kafka_proxy):
     assert (done.code, done.counts) == (0, "1 passed"), done.out
 
 
+@pytest.mark.long
 def test_the_report_has_the_exchanges_and_names_the_recording(failing: tuple[Path, str, Run]) -> None:
     folder, address, done = failing
     assert (done.code, done.counts) == (1, "11 failed"), done.out
@@ -146,6 +148,7 @@ def test_the_report_has_the_exchanges_and_names_the_recording(failing: tuple[Pat
     assert len(done.of("test_inside").rows) == 1
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("test", "words"),
     [
@@ -165,6 +168,7 @@ def test_what_is_refused_is_one_line(failing: tuple[Path, str, Run], test: str, 
     assert "not read: " not in report
 
 
+@pytest.mark.long
 def test_a_fault_that_can_not_be_read_is_one_frame(failing: tuple[Path, str, Run]) -> None:
     report = failing[2].of("test_typing_error").out
     assert "column 23: unknown error 'NOT_A_LEADER'" in report
@@ -172,6 +176,7 @@ def test_a_fault_that_can_not_be_read_is_one_frame(failing: tuple[Path, str, Run
     assert "test_it.py" in report
 
 
+@pytest.mark.long
 def test_faults_are_armed_in_the_middle_of_a_test(tmp_path: Path) -> None:
     with mock_cluster(1) as [address]:
         done = run(tmp_path, f"""
@@ -227,6 +232,7 @@ def test_another_in_this_process(kafka_proxy):
     assert (done.code, done.counts) == (0, "2 passed"), done.out
 
 
+@pytest.mark.long
 def test_a_broker_that_is_not_there_is_a_warning_and_the_reason_for_no_exchange(tmp_path: Path) -> None:
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))

@@ -179,6 +179,7 @@ def test_an_idempotent_producer_is_served_where_the_recorded_one_was_none() -> N
         assert ask(broker.address, "InitProducerId", 4, first).body["error_code"] == 35, "nobody produced"
 
 
+@pytest.mark.long
 def test_recorded_order_then_the_last_success_and_again_from_the_start() -> None:
     beat = {"group_id": "g", "generation_id": 1, "member_id": "m"}
     codes = [0, 27, 0, 27]
@@ -237,6 +238,7 @@ def test_an_old_broker_answers_new_clients_as_it_would() -> None:
         assert ask(broker.address, "Metadata", 4, {"topics": None}).body["topics"][0]["name"] == "orders"
 
 
+@pytest.mark.long
 def test_a_client_that_does_not_read_is_answered_no_further() -> None:
     records = b"".join(batch(n, 1) for n in range(20_000))
     recorded = exchange("Fetch", 11, fetching(0), fetched((0, records)))

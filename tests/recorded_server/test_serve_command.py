@@ -33,6 +33,7 @@ def test_librdkafka_consumes_what_a_java_client_did() -> None:
     assert "answered" in server.said[-1]
 
 
+@pytest.mark.long
 def test_kafka_python_produces_to_a_recording_of_another_client() -> None:
     kafka = pytest.importorskip("kafka", reason="NOT TESTED: kafka-python can't be imported")
     with dissector.serve(PCAPS / "java.pcapng") as server:
@@ -127,6 +128,7 @@ def test_a_new_client_speaks_to_an_old_broker_as_it_would() -> None:
     assert produced == {5}
 
 
+@pytest.mark.long
 def test_retries_are_tested_without_a_broker(tmp_path: Path) -> None:
     """The recipe: a recording behind a proxy with a fault."""
     confluent_kafka = pytest.importorskip("confluent_kafka", reason="NOT TESTED: librdkafka can't be imported")

@@ -4,6 +4,7 @@ import json
 from decimal import Decimal
 from typing import Any
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -25,6 +26,7 @@ def value_of(member: JsonMember) -> Any:
     return float(member.value) if isinstance(member.value, Decimal) else member.value
 
 
+@pytest.mark.long
 @given(st.lists(VALUES, max_size=3) | st.dictionaries(st.text(), VALUES, max_size=3), st.booleans(), st.booleans())
 def test_each_member_has_its_value_and_its_bytes(value: Any, is_ascii: bool, is_indented: bool) -> None:
     text = json.dumps(value, ensure_ascii=is_ascii, indent=1 if is_indented else None)

@@ -57,6 +57,7 @@ def _nested(levels: int) -> bytes:
     return data
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("data", "words"),
     [

@@ -103,6 +103,7 @@ def test_a_password_is_not_sent_to_where_a_registry_redirects() -> None:
             each.server_close()
 
 
+@pytest.mark.long
 @cases("sent", [
     [b"HTTP/1.0 200 OK\r\n", *[b"X: y\r\n"] * 80], [b"HTTP/1.1 100 Continue\r\n\r\n"] * 80,
     [b"HTTP/1.0 200 OK\r\n\r\n", *[b" "] * 80], [b"H"] * 80, [],
@@ -148,6 +149,7 @@ def test_a_schema_and_all_that_it_refers_to_have_one_time_limit() -> None:
         server.server_close()
 
 
+@pytest.mark.long
 @cases("first", [b"", b"HTTP/1.0 500 no\r\n"])
 def test_a_registry_that_is_late_with_a_part_of_each_schema_is_asked_three_times(first: bytes) -> None:
     """The schema itself comes at once, and what it refers to does not, or a status whose headers do not end."""

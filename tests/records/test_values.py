@@ -122,6 +122,7 @@ def test_any_bytes_open_and_are_clean_text(data: bytes) -> None:
     record_object(record)
 
 
+@pytest.mark.long
 @cases(
     ("schema", "data", "words"),
     [

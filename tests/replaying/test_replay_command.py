@@ -25,6 +25,7 @@ def replay(*words: str | Path, password: str = "") -> subprocess.CompletedProces
     return subprocess.CompletedProcess(done.args, done.returncode, done.stdout.decode(), done.stderr.decode())
 
 
+@pytest.mark.long
 def test_a_broker_that_answers_alike_makes_no_difference(tmp_path: Path) -> None:
     kept = tmp_path / "kept.pcapng"
     with dissector.serve(PCAPS / "java.pcapng") as server:
@@ -39,6 +40,7 @@ def test_a_broker_that_answers_alike_makes_no_difference(tmp_path: Path) -> None
         assert len(capture) == 60
 
 
+@pytest.mark.long
 def test_another_answer_is_a_difference() -> None:
     """librdkafka's recording has no topic of Java's."""
     with dissector.serve(PCAPS / "librdkafka.pcapng") as server:
@@ -63,6 +65,7 @@ def test_nothing_that_writes_reaches_a_broker() -> None:
     assert [key for key, _ in came] == [18]
 
 
+@pytest.mark.long
 def test_a_silent_broker_is_a_line_not_a_hang(tmp_path: Path) -> None:
     offers = bytes(2) + (1).to_bytes(4, "big") + bytes((0, 3, 0, 0, 0, 9))
 
@@ -103,6 +106,7 @@ def test_what_can_not_be_done_is_one_plain_line(words: tuple[str | Path, ...], m
     assert len(done.stderr.splitlines()) == 1
 
 
+@pytest.mark.long
 def test_recorded_logins_stay_at_home_unless_asked() -> None:
     with dissector.serve(PCAPS / "java-sasl-plain.pcapng") as server:
         without = replay(PCAPS / "java-sasl-plain.pcapng", server.bootstrap)

@@ -78,6 +78,7 @@ def shown(packet: Packet) -> str:
     return output.getvalue()
 
 
+@pytest.mark.long
 @pytest.mark.slow
 @pytest.mark.parametrize("name", some_of(RECORDED, "encoder", "librdkafka-acks0", "plain-socket-sasl-v0"))
 def test_a_session_has_the_messages_of_the_capture(name: str, bound: Any) -> None:
@@ -96,6 +97,7 @@ def test_a_session_has_the_messages_of_the_capture(name: str, bound: Any) -> Non
         )
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", ["java-sasl-plain", "plain-socket-sasl-v0", "kafka-python-as-0.10-sasl"])
 def test_no_password_is_shown(name: str, bound: Any) -> None:
     path = PCAPS / f"{name}.pcapng"

@@ -96,6 +96,7 @@ def test_entries_of_indexes_are_those_that_kafkas_tool_finds(path: Path) -> None
     assert entries == dumped(path, first)
 
 
+@pytest.mark.long
 @cases("path", LOGS, ids=lambda path: f"{path.parent.name}{path.suffix}")
 def test_batches_of_a_real_broker_tile_their_file(path: Path) -> None:
     at = 0

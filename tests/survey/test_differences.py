@@ -62,6 +62,7 @@ def test_a_subscription_that_ends_early_is_decoded_where_no_protocol_is_named() 
     assert [each["metadata_decoded"] for each in join["response"]["body"]["members"]] == [asked]
 
 
+@pytest.mark.long
 def test_one_cause_stands_for_its_consequences() -> None:
     """Fewer requests by who waits longer; an assignor's name and user data; the member id of a coordinator that demands
     none."""
@@ -113,6 +114,7 @@ def test_a_group_of_one_side_has_all_of_its_joins() -> None:
         assert (join.a, join.row_a) == (joins, of(lines_of(plain(client)), "JoinGroup")[0]["number"] - 1)
 
 
+@pytest.mark.long
 def test_a_field_that_differs_in_some_requests_says_in_which() -> None:
     """sarama forbids topic creation where it asks for all topics, and Java has a reason to join only the second time;
     kafkajs always allows it."""

@@ -30,6 +30,7 @@ COPIED = {
 LINGER_MS = 40
 
 
+@pytest.mark.long
 @each_client
 def test_the_same_program_elsewhere_does_not_differ(client: str, tmp_path: Path) -> None:
     assert entry_texts(compared(plain(client), edited(plain(client), tmp_path, elsewhere(plain(client))))) == []
@@ -202,6 +203,7 @@ def test_a_linger_is_one_difference_and_one_line_of_a_baseline(client: str, tmp_
     assert compared(steady, edited(steady, tmp_path, lingering(10))).is_same
 
 
+@pytest.mark.long
 def test_the_linger_of_a_client_is_what_its_documentation_says() -> None:
     """In milliseconds, a little of which a busy machine adds."""
     defaults = {"franz-go": 10, "librdkafka-2.16": 5, "librdkafka-2.3": 5, "java-4.3": 5, "java-3.9": 0, "sarama": 0}
@@ -233,6 +235,7 @@ def test_the_matrix_has_the_linger_of_a_client_whose_batches_were_sent_again() -
 IN_BOTH_PROTOCOLS = sorted(path.parent.name for path in RECORDINGS.glob("*/group-kip848-1.pcapng.zst"))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("client", IN_BOTH_PROTOCOLS)
 def test_another_group_protocol_stands_for_what_follows_from_it(client: str) -> None:
     """Heartbeats in place of joins; offsets are fetched with the member's epoch, after other assignments."""

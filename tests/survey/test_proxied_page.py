@@ -38,6 +38,7 @@ def test_every_client_met_every_fault_that_it_can() -> None:
         assert f"](../pcaps/faulted/{path.parent.name}/{path.name})" in committed
 
 
+@pytest.mark.long
 def test_what_was_injected_is_found_in_the_recordings() -> None:
     for client, fault in (("java-4.3", "leader-moved"), ("librdkafka-2.16", "closed"), ("kafka-go", "dropped")):
         [rule] = [each for each in FAULTS if each.name == fault]

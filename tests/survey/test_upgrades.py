@@ -125,6 +125,7 @@ def test_who_never_says_what_it_owned_differs_however_often_both_join() -> None:
     assert "JoinGroup.request.protocols.metadata.owned_partitions" in found
 
 
+@pytest.mark.long
 def test_subscriptions_of_members_that_are_not_recorded_are_not_compared() -> None:
     """The leader is told of the visitor's subscription, which has version 0."""
     for client in ("java-4.3", "librdkafka-2.16"):
@@ -150,6 +151,7 @@ def test_a_client_with_a_random_pause_sends_any_number_of_requests() -> None:
     assert fields(compared(recorded("kafka-go-0.4.40"), recorded("kafka-go-0.4.40", number=2)).entries) == []
 
 
+@pytest.mark.long
 def test_ids_and_times_of_a_run_of_streams_are_not_compared() -> None:
     """A process has a random id in the subscription; offsets are committed with a time in base64."""
     for client in ("streams-3.4", "streams-4.3"):
@@ -215,6 +217,7 @@ def test_what_a_release_says_of_its_joins_is_one_difference_for_all_groups() -> 
     assert reason.subject == ""
 
 
+@pytest.mark.long
 def test_how_many_members_join_again_is_no_difference_of_what_they_say() -> None:
     """Two members of group-classic, one of plain."""
     [reason] = [each for each in entries("java-3.4", "java-4.3", "group-classic") if each.path == JOIN_REASON[1]]

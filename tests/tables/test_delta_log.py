@@ -146,6 +146,7 @@ def test_another_commit_between_makes_one_look_again(folder: Path, monkeypatch: 
     assert len(tries) == 2
 
 
+@pytest.mark.long
 def test_a_compaction_between_doubles_no_capture(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A replacement that was planned before is refused, and planned again: a file that it removes is gone."""
     for name in ("a", "b"):

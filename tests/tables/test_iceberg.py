@@ -164,6 +164,7 @@ def test_upkeep_brings_a_catalog_up_to_date_before_it_removes_files(folder: Path
         assert lines(found) == lines(expected), name
 
 
+@pytest.mark.long
 def test_upkeep_with_a_catalog_that_is_none_removes_nothing(folder: Path) -> None:
     files = set(folder.rglob("*.parquet"))
     done = kdissect("tables", "upkeep", str(folder), "--catalog", "nowhere", "--older-than", "0")

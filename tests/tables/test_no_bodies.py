@@ -45,6 +45,7 @@ def several(*lines: str, chosen: tuple[str, ...]) -> pytest.MarkDecorator:
     return pytest.mark.parametrize("line", some_of(lines, *chosen))
 
 
+@pytest.mark.long
 @several(
     "show", "show -f csv", "show --fields number,api,client_id,latency,info", "show -Y 'api == Fetch && latency > 1ms'",
     "show -Y 'severity == error'", "show -Y 'acks == -1'",
@@ -58,6 +59,7 @@ def test_what_columns_have_is_answered(folders: tuple[str, str], line: str) -> N
     assert found.stdout == wanted.stdout
 
 
+@pytest.mark.long
 @several(
     "show -f json", "show -f tree", "show --fields request.max_wait_ms", "show -Y 'request.topics.name == orders'",
     "show -Y 'record.key exists'", "stats", "stats -f json", "stats --by topic",
@@ -73,6 +75,7 @@ def test_what_needs_bodies_says_so(folders: tuple[str, str], line: str) -> None:
     assert said.endswith("ingested with --no-bodies, but this needs bodies: ingest again without it")
 
 
+@pytest.mark.long
 def test_a_comparison_names_the_capture_that_lacks_them(folders: tuple[str, str]) -> None:
     _, without = folders
     done = kdissect("diff", *(f"{without}:{name}" for name in NAMES))

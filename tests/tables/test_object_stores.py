@@ -146,6 +146,7 @@ def test_captures_of_any_kind_are_read_from_a_bucket(bucket: str, tmp_path: Path
         assert there[name] == here[name]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", ["java", "librdkafka-pipelined", "damaged"])
 @pytest.mark.parametrize("size", some_of([3_000, 50_000, 1 << 30], 50_000))
 def test_a_range_of_an_object_has_the_packets_that_it_has_in_a_file(

@@ -259,12 +259,14 @@ def test_views_have_columns_of_users(extended: str) -> None:
     assert rows == [("Rome", None)]
 
 
+@pytest.mark.long
 def test_a_commit_of_captures_does_not_write_the_schema_again(extended: str) -> None:
     ingested(extended, NEXT)
     last = max(Path(extended, "captures", "_delta_log").glob("*.json"))
     assert '"metaData"' not in last.read_text()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("name", "kind", "words"),
     [

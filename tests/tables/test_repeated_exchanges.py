@@ -74,6 +74,7 @@ def done_as_told(folder: Path, line: str) -> int:
     return len(rows_that_count(folder)["exchanges"])
 
 
+@pytest.mark.long
 def test_two_capture_points_are_told_and_replaced(tmp_path: Path) -> None:
     files = [capture(tmp_path, "client side.pcap", WHOLE), capture(tmp_path, "broker.pcap", WHOLE, 300)]
     folder = tmp_path / "tables"
@@ -95,6 +96,7 @@ def test_files_that_overlap_are_told_and_replaced(tmp_path: Path) -> None:
 OTHER_PARTS = ((10, 30), (10, 31), (0, 20))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("first", "end"), [(11, 30), *(pytest.param(*each, marks=pytest.mark.exhaustive) for each in OTHER_PARTS)]
 )

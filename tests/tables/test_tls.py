@@ -22,6 +22,7 @@ def encrypted(tmp_path_factory: pytest.TempPathFactory) -> str:
     return folder
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("words", some_of([
     ("-f", "json"), ("--fields", "number,tls.version,tls.cipher,tls.sni,tls.principal,tls.resumed,tls.state"),
     ("-Y", 'tls.version == "TLS 1.3"'), ("-Y", "tls.principal contains alice && api == Fetch"),
@@ -42,6 +43,7 @@ def test_a_key_log_of_the_environment_is_not_for_tables(encrypted: str, monkeypa
     assert b"--keylog" in done.stderr
 
 
+@pytest.mark.long
 def test_captures_with_a_key_log_are_not_replaced_without_it(tmp_path: Path) -> None:
     log, folder = tmp_path / "keys.log", str(tmp_path / "tables")
     log.write_bytes(b"CLIENT_RANDOM " + b"00" * 32 + b" " + b"11" * 48 + b"\n")

@@ -60,6 +60,7 @@ def steps(folder: Path, *words: str, code: int = 0) -> list[str]:
     return [line.removeprefix(f"{folder}: ") for line in done.stderr.decode().splitlines()]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("age", "left"),
     [
@@ -78,6 +79,7 @@ def test_captures_that_ended_longer_ago_are_forgotten(folder: Path, age: str, le
     assert captures(folder) == left
 
 
+@pytest.mark.long
 def test_without_an_age_nothing_is_forgotten(folder: Path) -> None:
     before = contents(folder)
     compact, vacuum = steps(folder, "--older-than", "0")
@@ -88,6 +90,7 @@ def test_without_an_age_nothing_is_forgotten(folder: Path) -> None:
     assert steps(folder, "--older-than", "0")[1] == "vacuum: 0 files older than 0 hours removed"
 
 
+@pytest.mark.long
 def test_a_dry_run_changes_nothing(folder: Path) -> None:
     before, files = contents(folder), every_file(folder)
     said = steps(folder, "--keep", "10d", "--older-than", "0", "--dry-run")

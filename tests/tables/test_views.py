@@ -53,6 +53,7 @@ def test_views_have_the_rows_that_count(folder: str) -> None:
         assert database.sql(f"SELECT count(*) FROM {name}").fetchall() == [(len(rows),)], name
 
 
+@pytest.mark.long
 def test_rows_of_a_killed_ingest_are_in_no_view(tmp_path: Path) -> None:
     create_tables(str(tmp_path))
     append_facts(str(tmp_path), gaps(tmp_path, "a", 1))
@@ -71,6 +72,7 @@ def test_tables_without_rows_have_their_columns(tmp_path: Path) -> None:
         assert database.table(question.name).fetchall() == [], question.name
 
 
+@pytest.mark.long
 def test_the_command_prints_what_duckdb_takes_as_one_script(folder: str) -> None:
     done = kdissect("tables", "views", folder, "--snapshot")
     assert opened([done.stdout.decode()]).sql("SELECT count(*) FROM exchanges").fetchall() != [(0,)]

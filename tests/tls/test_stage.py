@@ -194,6 +194,7 @@ def test_keys_may_come_later(kind: str, at: int) -> None:
     assert streams(found) == plain(made)
 
 
+@pytest.mark.long
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
 @given(arrivals=st.lists(st.integers(0, 30), min_size=6, max_size=6).map(sorted), closes=st.booleans())

@@ -39,6 +39,7 @@ def test_tags_behind_a_cooked_header_are_skipped(link_type: int) -> None:
     assert read(frames, link_type=link_type).streams == {0: DATA}
 
 
+@pytest.mark.long
 @cases("size", range(54))
 def test_a_packet_cut_in_its_headers_reads_nothing_of_the_next_one(size: int) -> None:
     alone = read([*FRAMES[:2], FRAMES[2][:size]])

@@ -50,6 +50,7 @@ WAYS: dict[str, tuple[int, Wrap]] = {
 six = cases("name", [name for name in WAYS if name != "ipv4"])
 
 
+@pytest.mark.long
 @six
 def test_ipv6_goes_through_every_link_type_and_tunnel(name: str) -> None:
     link_type, wrap = WAYS[name]

@@ -48,6 +48,7 @@ async def test_the_configuration_is_applied() -> None:
         assert not screen.notifications()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("text", "words"),
     [
@@ -89,6 +90,7 @@ async def test_without_a_choice_nothing_is_written() -> None:
     assert not path().exists()
 
 
+@pytest.mark.long
 async def test_a_preference_that_cannot_be_saved_is_reported(folders: Path) -> None:
     async with opened(JAVA) as screen:
         folders.mkdir(exist_ok=True)
@@ -123,6 +125,7 @@ async def test_help_begins_with_the_ten_keys_that_matter_and_has_each_key_once(s
         assert len(every) == len(set(every))
 
 
+@pytest.mark.long
 async def test_the_palette_is_grouped_and_names_no_key_twice(shared: SharedScreens) -> None:
     async with shared.opened(JAVA) as screen:
         titles = [command.title for command in screen.pilot.app.get_system_commands(screen.main)]
@@ -181,6 +184,7 @@ PALETTE = {
 }  # fmt: skip
 
 
+@pytest.mark.long
 async def test_the_palette_finds_words_before_letters_and_what_a_command_does() -> None:
     async with opened(JAVA) as screen:
         for typed, first in PALETTE.items():

@@ -46,6 +46,7 @@ async def test_each_letter_copies_its_form_of_the_field(shared: SharedScreens) -
         assert command == ["kdissect", "show", JAVA, "-Y", f"number == {screen.row + 1}"]
 
 
+@pytest.mark.long
 async def test_a_command_has_no_control_character_of_a_file_name(tmp_path: Path) -> None:
     """A terminal ends a paste at ESC [201~, and takes what follows for typed."""
     path = tmp_path / "a\x1b[201~\nreboot\n.pcapng"

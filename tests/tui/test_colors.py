@@ -37,6 +37,7 @@ async def test_v_goes_through_the_colorings_and_the_legend_explains_each(shared:
         assert not legend.display
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("coloring", ["v", "t"])
 async def test_an_error_colors_its_mark_and_its_name_and_not_the_row(coloring: str) -> None:
     """Also where rows are colored by API."""
@@ -81,6 +82,7 @@ def test_each_hue_is_unlike_the_others(theme: Theme) -> None:
         assert sum((a - b) ** 2 for a, b in zip(one.rgb, other.rgb, strict=True)) > 900, (one.hex, other.hex)
 
 
+@pytest.mark.long
 async def test_dimmed_text_keeps_enough_of_its_color(shared: SharedScreens) -> None:
     async with shared.opened(JAVA) as screen:
         colors = PALETTES[screen.pilot.app.theme]

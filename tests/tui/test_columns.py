@@ -90,6 +90,7 @@ async def test_the_menu_hides_shows_moves_and_widens_columns() -> None:
         assert screen.main.appearance.columns.chosen is None
 
 
+@pytest.mark.long
 async def test_a_field_becomes_a_column() -> None:
     async with opened(JAVA, size=(160, 40)) as screen:
         screen.main.post_message(AddColumn("request.body.topics[3].name"))
@@ -161,6 +162,7 @@ def test_the_column_of_apis_is_as_wide_as_the_names_that_the_capture_has(across:
     assert chosen.width == 20, "the user's"
 
 
+@pytest.mark.long
 async def test_names_of_apis_are_measured_as_rows_come() -> None:
     async with opened(JAVA) as screen:
         longest = max(len(each.row.api) for each in screen.main.capture.exchanges())

@@ -99,6 +99,7 @@ async def test_other_protocols_are_offered_by_server(tmp_path: Path) -> None:
         ]
 
 
+@pytest.mark.long
 async def test_what_cannot_be_read_again_says_so(tmp_path: Path) -> None:
     with Path(JAVA).open("rb") as file:
         from dissector.capture.files import OpenFile

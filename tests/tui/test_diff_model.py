@@ -93,6 +93,7 @@ def test_the_nearest_pair_is_the_same_or_the_next_that_is_shown(a: str, b: str, 
     shown.show_equal(shown=True)
 
 
+@pytest.mark.long
 @pytest.mark.slow
 @two
 def test_every_difference_is_visited_forwards_and_backwards(a: str, b: str) -> None:
@@ -157,6 +158,7 @@ def test_a_comparison_reports_its_progress_and_stops_on_request() -> None:
             compare(DiffSide(one, "one"), DiffSide(other, "other"), (), (), progress.append, lambda: True)
 
 
+@pytest.mark.long
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("b", "title", "code"),

@@ -28,6 +28,7 @@ async def test_a_field_highlights_its_bytes_and_its_ancestors_more_faintly(share
         assert "versions 0+" in screen.text("#inspector")
 
 
+@pytest.mark.long
 async def test_a_byte_selects_its_field_by_key_and_by_click(shared: SharedScreens) -> None:
     async with shared.opened(JAVA) as screen:
         await screen.press("tab", "tab")
@@ -131,6 +132,7 @@ async def test_decompressed_records_are_another_source_of_bytes(shared: SharedSc
         assert model.node.source == record.source
 
 
+@pytest.mark.long
 async def test_long_arrays_open_in_chunks(tmp_path: Path) -> None:
     names = b"".join(b"\x00\x05t%04d" % n for n in range(250))
     turns = [Turn(True, request(1, body=(250).to_bytes(4, "big") + names))]

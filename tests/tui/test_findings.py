@@ -109,6 +109,7 @@ async def test_the_first_finding_of_the_row_is_shown_and_i_explains_all(shared: 
         assert any("has no findings" in words for words in screen.notifications())
 
 
+@pytest.mark.long
 async def test_s_goes_to_exchanges_with_the_finding_slow() -> None:
     async with opened(str(PCAPS / "trouble-slow.pcapng")) as screen:
         slow = [e.row.number - 1 for e in screen.main.capture.exchanges('finding == "slow"')]
@@ -124,6 +125,7 @@ async def test_s_goes_to_exchanges_with_the_finding_slow() -> None:
         assert any("no more slow exchanges" in words for words in screen.notifications())
 
 
+@pytest.mark.long
 async def test_cross_message_findings_appear_by_themselves() -> None:
     path = str(PCAPS / "trouble-metadata-storm.pcapng")
     with Capture([path]) as capture:

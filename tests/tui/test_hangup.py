@@ -22,6 +22,7 @@ def state(folder: Path) -> dict[str, str]:
     return {"XDG_STATE_HOME": str(folder), "XDG_CONFIG_HOME": str(folder)}
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "keys",
     [
@@ -45,6 +46,7 @@ def test_two_captures_beside_each_other_end_with_their_terminal(tmp_path: Path) 
         assert its.process.wait(HANGS) == GONE
 
 
+@pytest.mark.long
 @needs_rights
 def test_a_capture_ends_in_order_when_the_terminal_goes(tmp_path: Path) -> None:
     out = tmp_path / "kept.pcapng"

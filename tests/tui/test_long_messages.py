@@ -117,6 +117,7 @@ async def test_a_jump_to_a_field_arrives_when_the_message_is_traced(path: str, h
         assert screen.path == "header.client_id"
 
 
+@pytest.mark.long
 async def test_escape_cancels_a_jump_to_a_field_and_keys_still_work(path: str, held: Held) -> None:
     async with opened(path) as screen:
         assert screen.main.go_to_place(Location(2, "request", "header.client_id"))

@@ -97,6 +97,7 @@ async def test_r_shows_the_other_message_and_brackets_stay_on_the_connection(sha
         assert screen.row == before
 
 
+@pytest.mark.long
 async def test_e_goes_to_the_next_row_with_a_warning_or_an_error() -> None:
     async with opened(str(PCAPS / "librdkafka.pcapng")) as screen:
         await screen.press("e")
@@ -110,6 +111,7 @@ async def test_e_goes_to_the_next_row_with_a_warning_or_an_error() -> None:
         assert screen.row == first
 
 
+@pytest.mark.long
 @pytest.mark.slow
 async def test_without_colors_the_cursor_is_still_visible(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("NO_COLOR", "1")
@@ -144,6 +146,7 @@ async def test_a_capture_without_kafka_shows_what_it_has_and_what_to_do(tmp_path
         await screen.press("j", "enter", "r", "e", "right_square_bracket", "tab")
 
 
+@pytest.mark.long
 @pytest.mark.slow
 async def test_a_capture_of_tls_alone_says_that_it_needs_keys(tmp_path: Path) -> None:
     path = str(tmp_path / "encrypted.pcapng")
@@ -153,6 +156,7 @@ async def test_a_capture_of_tls_alone_says_that_it_needs_keys(tmp_path: Path) ->
         assert "Kafka over TLS needs its keys: --keylog FILE" in screen.lines()
 
 
+@pytest.mark.long
 @pytest.mark.slow
 async def test_a_truncated_file_is_reported_on_the_screen(tmp_path: Path) -> None:
     path = tmp_path / "cut.pcapng"
@@ -200,6 +204,7 @@ async def test_escape_stops_or_undoes_one_thing_at_a_time_in_a_fixed_order(share
         assert not screen.main.view.is_filtered
 
 
+@pytest.mark.long
 async def test_each_step_of_escape_does_nothing_without_a_reason(shared: SharedScreens) -> None:
     async with shared.opened(JAVA) as screen:
         assert [step() for step in screen.main.escape_order()] == [False] * 4
@@ -217,6 +222,7 @@ async def test_connections_that_are_not_kafka_are_counted_above_the_list(tmp_pat
         assert "not Kafka" not in screen.lines()
 
 
+@pytest.mark.long
 async def test_the_first_footer_is_that_of_the_list(monkeypatch: pytest.MonkeyPatch) -> None:
     drawn: list[list[str]] = []
     compose = KeyFooter.compose

@@ -122,6 +122,7 @@ async def test_comments_of_the_user_are_exported_and_seen_in_the_copy(tmp_path: 
         assert "kdissect 9" not in line
 
 
+@pytest.mark.long
 async def test_marks_that_cannot_be_saved_are_reported_and_shown(folders: Path) -> None:
     async with opened(JAVA) as screen:
         folders.mkdir(exist_ok=True)

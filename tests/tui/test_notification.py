@@ -32,6 +32,7 @@ async def test_one_that_expires_while_it_is_shown_does_not_stop_the_screen(
         assert next(looks)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("size", [(60, 20), (120, 40)])
 async def test_the_lines_about_the_field_and_the_keys_stay_free(size: tuple[int, int]) -> None:
     with Capture([JAVA]) as capture:

@@ -12,6 +12,7 @@ from tui.widgets.options import Options
 pytestmark = pytest.mark.slow
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("key", "rows"),
     [

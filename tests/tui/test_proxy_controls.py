@@ -124,6 +124,7 @@ async def test_rules_are_armed_disarmed_and_added(tmp_path: Path) -> None:
         await screen.until(lambda: screen.pilot.app.screen is screen.main and screen.row == 0)
 
 
+@pytest.mark.long
 async def test_a_rule_is_typed_as_a_command(tmp_path: Path) -> None:
     async with proxied(tmp_path, size=(80, 24)) as screen:
         await screen.press("colon")
@@ -241,6 +242,7 @@ async def test_an_edit_that_comes_too_late_is_said(tmp_path: Path, monkeypatch: 
         await screen.until(lambda: words in screen.notifications())
 
 
+@pytest.mark.long
 async def test_a_long_rule_takes_several_lines_up_to_a_length(tmp_path: Path) -> None:
     def rule(size: int) -> str:
         begin, end = "api == Heartbeat && client_id == ", ": drop"

@@ -48,6 +48,7 @@ async def test_a_field_of_another_row_is_not_selected(shared: SharedScreens) -> 
         assert model.node is None or model.traced.has(model.node)
 
 
+@pytest.mark.long
 async def test_a_row_with_an_outdated_number_is_not_shown(shared: SharedScreens) -> None:
     async with shared.opened(JAVA) as screen:
         before = screen.main.model.number

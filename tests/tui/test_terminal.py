@@ -66,6 +66,7 @@ def test_a_terminal_without_colors_gets_none_and_shows_the_cursor(tmp_path: Path
     assert any(b"7" in found.split(b";") for found in cursor)
 
 
+@pytest.mark.long
 def test_a_terminal_gets_colors_and_is_offered_recent_captures_where_no_file_is_given(tmp_path: Path) -> None:
     environment = {"TERM": "xterm-256color", "XDG_STATE_HOME": str(tmp_path), "XDG_CONFIG_HOME": str(tmp_path)}
     kept = dict(os.environ) | environment

@@ -165,6 +165,7 @@ async def test_a_command_that_is_clicked_twice_is_run_once(monkeypatch: pytest.M
         assert app.screen is screen.main
 
 
+@pytest.mark.long
 async def test_a_key_that_hangs_delays_the_next_one_only_for_a_while(monkeypatch: pytest.MonkeyPatch) -> None:
     async with opened(JAVA) as screen:
         released = asyncio.Event()

@@ -114,6 +114,7 @@ async def test_a_click_selects_a_cell_and_underlines_it() -> None:
             assert underlined == [["Conn", f"C{main.capture.rows.connection_of(screen.row)}"][y > 0]]
 
 
+@pytest.mark.long
 async def test_the_size_prefix_is_the_size_of_the_column_and_of_the_filter() -> None:
     async with recording() as (screen, main):
         size = main.capture.exchange(0).row.request_size
@@ -124,6 +125,7 @@ async def test_the_size_prefix_is_the_size_of_the_column_and_of_the_filter() -> 
         assert main.columns == ["request.size"]
 
 
+@pytest.mark.long
 async def test_a_value_without_a_filter_is_reported() -> None:
     async with recording() as (screen, main):
         await screen.press("enter", "g", "j")

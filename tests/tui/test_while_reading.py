@@ -61,6 +61,7 @@ async def test_the_cursor_stays_with_its_row_when_rows_get_their_final_order() -
             assert screen.main.model.number == screen.row
 
 
+@pytest.mark.long
 async def test_a_pipe_shows_its_rows_while_it_grows_and_what_was_read(tmp_path: Path) -> None:
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)

@@ -108,6 +108,7 @@ SILENT: Final[dict[str, Step]] = {
 }  # fmt: skip
 
 
+@pytest.mark.long
 @cases("case", SILENT)
 def test_a_response_that_owes_nothing(case: str, tmp_path: Path) -> None:
     assert counts(checked(made(tmp_path, [SILENT[case]])), "response-incomplete")[1] == 0

@@ -95,6 +95,7 @@ def test_columns_and_single_messages_agree_on_damaged_messages(seed: int, tmp_pa
     assert said(held(path, RULES)) == said(held(path, CAREFUL))
 
 
+@pytest.mark.long
 @pytest.mark.slow
 @pytest.mark.parametrize("path", BUNDLED)
 def test_columns_and_single_messages_agree_on_damaged_recordings(path: Path, tmp_path: Path) -> None:

@@ -200,11 +200,13 @@ SILENT: Final = {
 }
 
 
+@pytest.mark.long
 @cases("case", SILENT)
 def test_an_error_is_not_given_up_where_nobody_can_know(case: str, tmp_path: Path) -> None:
     assert counts(checked(made(tmp_path, SILENT[case])), "retriable-error-given-up")[1] == 0
 
 
+@pytest.mark.long
 @cases(("error", "is_lost"), [(70, True), (71, True), (106, True), (113, False)])
 def test_an_error_of_a_fetch_session_loses_it(error: int, is_lost: bool, tmp_path: Path) -> None:
     failed = fetch({"session_id": 5, "session_epoch": 1}, {"error_code": error})

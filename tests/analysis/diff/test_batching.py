@@ -77,6 +77,7 @@ def test_records_sent_again_are_no_further_records(tmp_path: Path, error: int | 
     assert [entry for entry in comparison.entries if entry.reason is DiffReason.CONTENT] == []
 
 
+@pytest.mark.long
 @cases("error", [0, 6])
 def test_records_that_the_broker_has_twice_are_twice_as_many(tmp_path: Path, error: int) -> None:
     """All of the request, or the one partition that was not refused."""

@@ -44,6 +44,7 @@ def bodies(exchange: Exchange) -> list[bytes | None]:
     return found
 
 
+@pytest.mark.long
 @pytest.mark.slow
 @pytest.mark.parametrize("name", CAPTURES)
 def test_an_exchange_is_equal_to_itself_and_no_other_is_unless_its_bytes_are(name: str) -> None:
@@ -93,6 +94,7 @@ def test_the_engine_compares_two_rows_as_one_pair() -> None:
         assert isinstance(result.pairs[0], ExchangePair)
 
 
+@pytest.mark.long
 def test_the_properties_of_batches_and_their_bytes_are_compared() -> None:
     with opened("encoder") as capture:
         produced = [n for n in range(len(capture)) if capture.exchange(n).row.api == "Produce"]

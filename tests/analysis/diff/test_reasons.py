@@ -303,6 +303,7 @@ def test_what_follows_from_static_membership_is_part_of_it() -> None:
         assert not [each for each in found if each.subject.endswith("with MEMBER_ID_REQUIRED")]
 
 
+@pytest.mark.long
 def test_how_many_members_a_leader_sees_is_no_difference() -> None:
     """Six of them, with those before the restart, and three that keep their names."""
     paths = (str(PCAPS / "groups" / f"rolling-restart{name}.pcapng.gz") for name in ("", "-static"))

@@ -41,6 +41,7 @@ def test_text_has_80_columns_and_no_control_characters() -> None:
     assert all(line.isprintable() for line in lines)
 
 
+@pytest.mark.long
 def test_a_long_report_begins_with_a_line_for_each_area() -> None:
     lines = list(render_text(report(bundled("franz-go"), bundled("sarama-2.3.0"))))
     brief = lines[lines.index("In brief") + 1 :]
@@ -100,6 +101,7 @@ class Tags(HTMLParser):
         assert self.open.pop() == tag
 
 
+@pytest.mark.long
 def test_a_page_is_well_formed_and_self_contained_with_no_element_of_the_wire(tmp_path: Path) -> None:
     path = hostile(tmp_path)
     for blocks in (report(path, bundled("compare-java-2")), matrix_report(build_matrix([side(path)] * 3))):
@@ -110,6 +112,7 @@ def test_a_page_is_well_formed_and_self_contained_with_no_element_of_the_wire(tm
         assert "http" not in page
 
 
+@pytest.mark.long
 def test_markdown_has_no_markup_of_the_wire(tmp_path: Path) -> None:
     lines = "\n".join(render_markdown(matrix_report(build_matrix([side(hostile(tmp_path))] * 3)))).splitlines()
     rows = [line for line in lines if line.startswith("|")]

@@ -53,6 +53,7 @@ def _with_old(text: str, names: dict[str, str]) -> str:
     return text
 
 
+@pytest.mark.long
 @pytest.mark.slow
 @pytest.mark.parametrize("other", OTHERS)
 def test_topics_that_only_the_cluster_has_make_no_difference(tmp_path: Path, other: str) -> None:
@@ -71,6 +72,7 @@ def test_a_topic_that_is_listed_is_not_matched_with_one_that_is_produced_to(tmp_
     assert not any("aaa of A is compared" in note for note in notes)
 
 
+@pytest.mark.long
 def test_a_name_that_one_side_has_only_seen_is_free_for_the_other(tmp_path: Path) -> None:
     """Each cluster lists the topic of the other run, too."""
     one = edited(bundled("compare-java-1"), tmp_path, with_topics(["java-orders-2"]))
@@ -167,6 +169,7 @@ def test_a_report_is_the_same_of_another_cluster(tmp_path: Path, name: str, othe
     assert sorted(back) == brief(before)
 
 
+@pytest.mark.long
 def test_generated_names_are_matched_by_their_uses() -> None:
     """The first producer of franz-go has no transaction; of kafkajs, the second has one."""
     found = compared(bundled("franz-go"), bundled("kafkajs"))
@@ -175,6 +178,7 @@ def test_generated_names_are_matched_by_their_uses() -> None:
     assert (calls.a, calls.b, calls.subject) == ("5", "1", "")
 
 
+@pytest.mark.long
 def test_exchanges_between_brokers_are_left_out_and_counted() -> None:
     found = compared(bundled("franz-go"), bundled("kafkajs"))
     assert dict(found.a.skipped) == {"between brokers": 5}
@@ -184,6 +188,7 @@ def test_exchanges_between_brokers_are_left_out_and_counted() -> None:
     assert among_brokers.a.exchanges > 0  # nothing else is compared: they are meant
 
 
+@pytest.mark.long
 def test_a_transaction_of_one_side_is_one_difference() -> None:
     found = compared(bundled("java"), bundled("kafkajs")).entries
     alone = [entry for entry in found if entry.reason is DiffReason.ONE_SIDE and "teller" in entry.subject]
@@ -193,6 +198,7 @@ def test_a_transaction_of_one_side_is_one_difference() -> None:
     assert not {entry.api for entry in found} & {"AddPartitionsToTxn", "EndTxn", "TxnOffsetCommit"}
 
 
+@pytest.mark.long
 def test_real_names_are_printed() -> None:
     comparison = compared(bundled("franz-go"), bundled("sarama-2.3.0"))
     words = [text for entry in comparison.entries for text in (entry.a, entry.b, entry.explanation, entry.subject)]

@@ -32,6 +32,7 @@ def entries(comparison: DiffResult, *, swapped: bool) -> Counter[tuple[object, .
     return found
 
 
+@pytest.mark.long
 @pytest.mark.slow
 @pytest.mark.parametrize(("one", "other"), PAIRS)
 def test_swapping_the_sides_swaps_the_entries(one: str, other: str) -> None:

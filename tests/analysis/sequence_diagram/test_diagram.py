@@ -38,6 +38,7 @@ def frames_of(exchange: Exchange) -> list[tuple[int, bool, int]]:
     return [(number, row.request_size is not None, row.time_ns)]
 
 
+@pytest.mark.long
 @cases("name", SOME)
 def test_every_frame_of_the_chosen_rows_is_one_event_in_order_of_time(name: str) -> None:
     with opened(str(PCAPS / f"{name}.pcapng")) as capture:
@@ -131,6 +132,7 @@ def test_a_picture_of_no_rows_is_empty() -> None:
     ElementTree.fromstring(render_svg(ladder))
 
 
+@pytest.mark.long
 def test_bars_end_at_the_response() -> None:
     with opened(str(PCAPS / "librdkafka-pipelined.pcapng")) as capture:
         ladder = sequence_diagram(capture, range(len(capture)))

@@ -43,6 +43,7 @@ def expected(some: list[Exchange]) -> Statistics:
     return statistics
 
 
+@pytest.mark.long
 @given(st.data(), st.sampled_from(NAMES), st.integers(1, 70), st.integers(0, 9))
 def test_columns_count_what_exchanges_say(data: st.DataObject, name: str, rows_per_step: int, known: int) -> None:
     capture = opened(name)

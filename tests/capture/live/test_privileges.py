@@ -36,6 +36,7 @@ def test_a_permitted_capability_is_used_and_not_inherited() -> None:
     assert (done.stdout, done.stderr) == ("refused\n0 1 1\n0 0\n", "")
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("prepared", "said"),
     [

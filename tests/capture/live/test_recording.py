@@ -114,6 +114,7 @@ def test_other_programs_read_the_file(tmp_path: Path) -> None:
     assert sorted(map(int, ids.split())) == sorted([*range(10)] * 2)
 
 
+@pytest.mark.long
 @needs_rights
 def test_a_capture_without_a_name_leaves_nothing_behind(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TMPDIR", str(tmp_path))
@@ -127,6 +128,7 @@ def test_a_capture_without_a_name_leaves_nothing_behind(tmp_path: Path, monkeypa
             assert sum(1 for _ in capture.exchanges()) == 3
 
 
+@pytest.mark.long
 @pytest.mark.slow
 @needs_rights
 def test_the_capture_process_ends_when_the_other_is_killed(tmp_path: Path) -> None:

@@ -108,6 +108,7 @@ def test_a_wrong_filter_is_reported_in_a_line() -> None:
     assert "\n" not in str(raised.value)
 
 
+@pytest.mark.long
 def test_scapy_is_not_imported_before_it_is_needed() -> None:
     words = "import sys, dissector.capture.live.recorder; sys.exit('scapy' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", words], check=False, cwd=ROOT).returncode == 0

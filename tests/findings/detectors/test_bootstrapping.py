@@ -118,6 +118,7 @@ def test_logins_that_are_refused_are_no_storm(tmp_path: Path) -> None:
     assert [each.code for each in found(tmp_path, *wires)] == ["error-storm"]
 
 
+@pytest.mark.long
 @example(turns=[(0, 20 * "b"), (0, "w")], step=100, hosts="10.0.0.8")
 @example(turns=[(0, 20 * "b"), (0, "w")], step=18, hosts="10.0.0.8")
 @example(turns=[(0, "b"), (0, "w")], step=100, hosts="localhost")

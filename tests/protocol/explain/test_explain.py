@@ -23,6 +23,7 @@ from tests.cases import cases
 EVERY = [(entry.name, version) for entry in entries() for version in entry.valid_versions]
 
 
+@pytest.mark.long
 def test_every_example_is_read_back_without_a_finding_and_its_leaves_tile_it() -> None:
     for name, version in EVERY:
         made = example(message(name), version)

@@ -18,6 +18,7 @@ def compiler(folder: Path, words: str) -> list[str]:
     return [str(path)]
 
 
+@pytest.mark.long
 def test_a_compiler_that_never_ends_is_ended_with_what_it_started(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

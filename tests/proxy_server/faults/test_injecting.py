@@ -194,6 +194,7 @@ def test_a_fetch_session_has_partitions_that_its_requests_no_longer_name(tmp_pat
         assert failed(client.ask("Fetch", fetch(3, forgotten=(0, 5)))) == []
 
 
+@pytest.mark.long
 def test_pipelined_answers_come_in_order_and_the_broker_is_not_blamed(tmp_path: Path) -> None:
     with faulty(tmp_path, f"{OF_ORDERS}: error REQUEST_TIMED_OUT", "api == Heartbeat: delay 1200ms, first 1") as client:
         for name in ("Heartbeat", "Produce", "Heartbeat"):

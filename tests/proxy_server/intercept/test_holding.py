@@ -212,6 +212,7 @@ def test_a_forgotten_message_goes_on_and_that_is_said(tmp_path: Path) -> None:
         assert "then sent on at the time limit" in notes(person.client)[1]
 
 
+@pytest.mark.long
 def test_a_message_gets_more_time(tmp_path: Path) -> None:
     with holding(tmp_path, "requests api == Heartbeat", hold_seconds=0.4) as person:
         person.client.send("Heartbeat")
@@ -282,6 +283,7 @@ def test_too_many_bytes_go_on_and_are_counted() -> None:
     assert frames.hold(connection, head, large) is not None
 
 
+@pytest.mark.long
 def test_rules_are_added_armed_and_disarmed(tmp_path: Path) -> None:
     with holding(tmp_path, None, "api == Heartbeat: error NOT_COORDINATOR, first 1") as person:
         client, controls = person.client, person.controls
