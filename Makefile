@@ -58,7 +58,7 @@ run: $(BIN)/kdissect $(LIBRARY) ## open a bundled capture (CAPTURE=FILE for anot
 	@$(BIN)/kdissect $(CAPTURE)
 
 test: $(VENV)/.tests ## style, types, import rules, and of each kind of test one or a few
-	@$(MAKE) --no-print-directory --jobs=2 lint test-all  # mypy takes half a minute of one core, in a fresh clone
+	@$(MAKE) --no-print-directory --jobs=2 lint test-all  # mypy takes a minute or more of one core, in a fresh clone
 
 test-all: $(VENV)/.tests
 	@$(PYTEST) -n auto --dist worksteal -m 'not long and not spark and not exhaustive' $(TESTS)
