@@ -15,11 +15,12 @@ from dissector.bulk.field_keys import Choose, FieldKeys, Visit, no_column
 from dissector.capture_session.findings_pass import FindingsPass
 from dissector.capture_session.row_space import RowSpace
 from dissector.capture_session.stage_pipeline import StagePipeline
-from dissector.core.arrays import Bool, Int64
+from dissector.core.arrays import Bool, Int64, UInt8
 from dissector.core.finding import Finding
 from dissector.exchange.decoder import ExchangeDecoder
 from dissector.index.equal_messages import first_equal
 from dissector.protocol.embedded.topics import CLUSTER_METADATA, CLUSTER_METADATA_ID
+from dissector.protocol.kernel.json_messages import join
 
 if TYPE_CHECKING:  # imported on use: a command needs few of them
     from dissector.bulk.body_fields import BodyFields, ElementNames, OfBodies, OfElements
@@ -167,6 +168,18 @@ class ManyMessages:
             for part, found in packed.bodies(some):
                 whole = part[found.at]
                 yield PackedRows(self._rows.capture_rows(whole), found, self._cross_message(whole), messages)
+
+    def frame_bytes(
+        self, rows: Int64, *, is_request: bool, takes: "Callable[[MessageLayout], bool]"
+    ) -> "tuple[UInt8, Int64]":
+        """The bytes of messages of rows of connections, with secrets masked, one behind the other, and the size of
+        each, `(n,)`; 0 where there is none, and for layouts that are not taken."""
+        indexed = self._rows.index_rows(rows)
+        addresses, sizes = np.zeros(len(rows), np.uint64), np.zeros(len(rows), np.int64)
+        found = [each for each in self._bodies.messages(indexed, is_request=is_request) if takes(each.layout)]
+        for messages in found:  # which keep the memory
+            addresses[messages.at], sizes[messages.at] = messages.frames.addresses, messages.frames.sizes
+        return join(addresses, sizes), sizes
 
     def may_read_records(self, rows: Int64) -> Bool:
         """Which rows that are exchanges with a request may be read by `records`; others have to be decoded."""

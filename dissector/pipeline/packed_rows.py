@@ -10,10 +10,9 @@ from typing import Final, NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from dissector.bulk.packed_exchanges import Texts
 from dissector.bulk.record_columns import CarriedColumns
 from dissector.capture_session import Capture, PackedRows
-from dissector.core.arrays import Bool, Int64
+from dissector.core.arrays import Bool, Int64, UInt8
 from dissector.core.finding import Finding
 from dissector.exchange.silence_causes import without_repetition
 from dissector.exchange.to_json import finding_object
@@ -23,8 +22,10 @@ from dissector.pipeline.carried_columns import Columns, batch_columns, joined, k
 from dissector.pipeline.origins import ConnectionNames, Origins
 from dissector.pipeline.partition_columns import PARTITIONS, partition_rows
 from dissector.pipeline.request_columns import number_columns
+from dissector.protocol.message_layout import MessageLayout
 from dissector.protocol.schema.errors import error_name
 from dissector.tables.arrow_types import chosen
+from dissector.tables.carried_records import has_records_field
 from dissector.tables.row_batches import TableRow
 
 _KEY: Final = ("day", "capture", "epoch", "packet", "start")
@@ -45,16 +46,18 @@ class Made(NamedTuple):
 
 class PackedRowBuilder:
     """Builds the rows of the exchanges of one partition; `keeps_records` says whether contents of records are kept, or
-    their digests, and `keeps_bodies` whether bodies are."""
+    their digests, `keeps_bodies` whether bodies are, and `keeps_frames` whether their bytes are, too."""
 
     def __init__(
-        self, capture: Capture, origins: Origins, names: ConnectionNames, *, keeps_records: bool, keeps_bodies: bool
-    ) -> None:
+        self, capture: Capture, origins: Origins, names: ConnectionNames, *, keeps_records: bool,
+        keeps_bodies: bool, keeps_frames: bool,
+    ) -> None:  # fmt: skip
         self._capture = capture
         self._origins = origins
         self._names = names
         self._keeps_records = keeps_records
         self._keeps_bodies = keeps_bodies
+        self._keeps_frames = keeps_frames
 
     def rows(self, rows: Int64) -> Iterator[Made]:
         """Yield the rows of those exchanges in some rows of the capture that need no careful look, some at a time."""
@@ -142,15 +145,23 @@ class PackedRowBuilder:
         numbers = np.array([each or 1 for each in packets], np.int64) - 1
         return pa.array(self._origins.packets_in_files(numbers), mask=is_missing)
 
-    @staticmethod
-    def _bodies(whole: PackedRows, where: Columns) -> Columns:
+    def _bodies(self, whole: PackedRows, where: Columns) -> Columns:
         key = {name: where[name] for name in _KEY}
-        nothing, count = pa.nulls, len(whole.rows)
         return key | {
-            "request": _texts(whole.bodies.requests),
-            "response": _texts(whole.bodies.responses), "rest": nothing(count, pa.string()),
-            "request_bytes": nothing(count, pa.binary()), "response_bytes": nothing(count, pa.binary()),
+            "request": _cells(pa.string(), *whole.bodies.requests),
+            "response": _cells(pa.string(), *whole.bodies.responses), "rest": pa.nulls(len(whole.rows), pa.string()),
+            "request_bytes": self._frames(whole, is_request=True),
+            "response_bytes": self._frames(whole, is_request=False),
         }  # fmt: skip
+
+    def _frames(self, whole: PackedRows, *, is_request: bool) -> pa.Array:
+        if not self._keeps_frames:
+            return pa.nulls(len(whole.rows), pa.binary())
+        data, sizes = whole.messages.frame_bytes(whole.rows, is_request=is_request, takes=self._keeps_bytes)
+        return _cells(pa.binary(), data, sizes)
+
+    def _keeps_bytes(self, layout: MessageLayout) -> bool:
+        return self._keeps_records or not has_records_field(layout)
 
     def _carried(self, whole: PackedRows, where: Columns) -> tuple[list[CarriedRows], Int64]:
         """The batches and records of rows; and the places of rows that need a careful look."""
@@ -216,13 +227,11 @@ def _errors(whole: PackedRows) -> pa.Array:
     return pa.ListArray.from_arrays(np.cumsum(counts, dtype=np.int32), pa.array(names, pa.string()))
 
 
-def _texts(texts: Texts) -> pa.Array:
-    """Texts that are known to be ASCII; null for empty ones."""
-    ends = np.append(0, np.cumsum(texts.sizes)).astype(np.int32)
-    there = np.packbits(texts.sizes > 0, bitorder="little")
-    return pa.StringArray.from_buffers(
-        len(texts.sizes), pa.py_buffer(ends), pa.py_buffer(texts.data), pa.py_buffer(there)
-    )
+def _cells(kind: pa.DataType, data: memoryview | UInt8, sizes: Int64) -> pa.Array:
+    """Bytes, or texts that are known to be ASCII, which lie one behind the other; null for empty ones."""
+    ends = np.append(0, np.cumsum(sizes)).astype(np.int32)
+    there = np.packbits(sizes > 0, bitorder="little")
+    return pa.Array.from_buffers(kind, len(sizes), [pa.py_buffer(there), pa.py_buffer(ends), pa.py_buffer(data)])
 
 
 def _kept(columns: Columns, is_kept: Bool) -> Columns:

@@ -114,15 +114,14 @@ class RowBuilder:
     def rows_of(self, chosen: Int64) -> Iterator[TableRow]:
         """Yield the table and the row of everything in some rows of the capture, ascending."""
         is_left = np.ones(len(chosen), np.bool_)
-        if not self._options.frames:
-            builder = PackedRowBuilder(
-                self._capture, self._origins, self.names, keeps_records=self._options.records,
-                keeps_bodies=self._options.bodies,
-            )  # fmt: skip
-            for made in builder.rows(chosen):
-                is_left[np.searchsorted(chosen, made.rows)] = False
-                yield from self._connections()
-                yield from made.tables
+        builder = PackedRowBuilder(
+            self._capture, self._origins, self.names, keeps_records=self._options.records,
+            keeps_bodies=self._options.bodies, keeps_frames=self._options.frames,
+        )  # fmt: skip
+        for made in builder.rows(chosen):
+            is_left[np.searchsorted(chosen, made.rows)] = False
+            yield from self._connections()
+            yield from made.tables
         for single in self._at(chosen[is_left]):
             yield from self._rows_of(single)
 
@@ -207,7 +206,7 @@ class RowBuilder:
                 lost.append(Finding("cell-too-large", Severity.NOTE, words, "" if name == "rest" else name))
         if self._options.frames:
             for side, message in (("request", exchange.request), ("response", exchange.response)):
-                has_records = exchange.is_stored or (message is not None and has_records_field(message))
+                has_records = exchange.is_stored or (message is not None and has_records_field(message.layout))
                 if message is not None and (self._options.records or not has_records):
                     found[f"{side}_bytes"] = message.data
         return found, lost

@@ -25,7 +25,7 @@ def body_packer(carried: list[CarriedRecords], *, kept: bool) -> Body:
     def body(message: ExchangeMessage) -> Values:
         return (
             message.body_with(Packer(message, carried, kept=kept))
-            if has_records_field(message)
+            if has_records_field(message.layout)
             else message.decoded_body
         )
 

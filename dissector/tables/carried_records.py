@@ -8,8 +8,8 @@ Invariants:
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
-from dissector.exchange.model import ExchangeMessage
 from dissector.protocol.embedded.topics import RECORDS_FIELDS
+from dissector.protocol.message_layout import MessageLayout
 from dissector.protocol.records.batch import (
     HEADER,
     NO_PRODUCER,
@@ -88,9 +88,9 @@ class LogPartition(NamedTuple):
     partition: int | None
 
 
-def has_records_field(message: ExchangeMessage) -> bool:
-    """Return whether a message has a `records` field."""
-    return message.layout.body in RECORDS_FIELDS
+def has_records_field(layout: MessageLayout) -> bool:
+    """Return whether messages of a layout have a `records` field."""
+    return layout.body in RECORDS_FIELDS
 
 
 def records_of_entry(file: str, body: Body) -> Iterator[CarriedRecords]:

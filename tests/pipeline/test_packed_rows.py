@@ -23,6 +23,10 @@ from tests.conftest import PCAPS, some_bundled, some_of
 from tests.pipeline.without_spark import KEPT, tables
 
 DIGESTS: Final = WriteOptions(records=False)
+FRAMES: Final = {
+    "masked": WriteOptions(frames=True), "digests": WriteOptions(frames=True, records=False),
+    "secrets": WriteOptions(frames=True, secrets=True),
+}  # fmt: skip
 RECORD: Final = {"offset": 0, "timestamp": 0, "key": None, "value": "01140000", "headers": []}
 """With a NoOpRecord of the metadata log."""
 COMMIT: Final = RECORD | {"key": "00000001", "value": "000000000000"}
@@ -77,10 +81,18 @@ def test_rows_with_digests_of_records(bundled: Path, parts: int, monkeypatch: py
 
 @pytest.mark.long
 @pytest.mark.slow
+@some_bundled
+@pytest.mark.parametrize("options", some_of(list(FRAMES), "masked"))
+def test_rows_with_the_bytes_of_frames(bundled: Path, options: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert_same([bundled], 1, monkeypatch, FRAMES[options])
+
+
+@pytest.mark.long
+@pytest.mark.slow
 @pytest.mark.parametrize("name", some_of(["librdkafka-pipelined", "librdkafka-acks0"], "librdkafka-acks0"))
 def test_most_rows_come_by_columns(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     path = PCAPS / f"{name}.pcapng"
-    for options in (KEPT, DIGESTS):
+    for options in (KEPT, DIGESTS, *FRAMES.values()):
         by_columns = assert_same([path], 1, monkeypatch, options)
         assert by_columns > 0.8 * len(tables([path])["exchanges"])
         monkeypatch.undo()

@@ -194,7 +194,7 @@ def test_every_records_field_of_the_schema_is_read() -> None:
 def test_only_messages_with_a_records_field_carry_records() -> None:
     with Capture([str(PCAPS / "librdkafka.pcapng")]) as capture:
         side = [(e.row.api, m) for e in capture.exchanges() for m in (e.request, e.response) if m is not None]
-    assert {api for api, each in side if has_records_field(each)} == {"Produce", "Fetch"}
+    assert {api for api, each in side if has_records_field(each.layout)} == {"Produce", "Fetch"}
 
 
 ORDERS = LogPartition("orders", 3)

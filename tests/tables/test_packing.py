@@ -30,7 +30,7 @@ def test_bodies_come_back_whole(bundled: Path) -> None:
     with Capture([str(bundled)]) as capture:
         for exchange in capture.exchanges():
             for side in (exchange.request, exchange.response):
-                if side is not None and has_records_field(side) and side.body:
+                if side is not None and has_records_field(side.layout) and side.body:
                     packed = plain(side.body_with(Packer(side, [])))
                     assert unpacked(packed, side.layout.body or "") == plain(side.decoded_body)
 
