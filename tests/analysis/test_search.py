@@ -33,6 +33,7 @@ def rows_with(capture: Capture, query: SearchQuery) -> list[int]:
     return found
 
 
+@pytest.mark.long
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("text", "kind"),
@@ -99,6 +100,7 @@ def test_text_is_not_found_in_numbers(tmp_path: Path) -> None:
     assert searched(tmp_path, "u0", SearchKind.RAW)
 
 
+@pytest.mark.long
 def test_a_topic_is_found_by_its_name_where_only_its_id_is_on_the_wire() -> None:
     with Capture([str(PCAPS / "java.pcapng")]) as capture:
         for _ in capture.read():

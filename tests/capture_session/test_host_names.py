@@ -122,6 +122,7 @@ def test_lookups_are_bounded() -> None:
     assert names("10.0.0.1") is None
 
 
+@pytest.mark.long
 @cases(
     ("text", "count"),
     [

@@ -182,6 +182,7 @@ def identity(exchange: Exchange) -> tuple[object, ...]:
     return row.time_ns, row.api, row.version, row.correlation_id, row.request_size, row.response_size, row.latency_ns
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("option", ["--decrypted", "--redact"])
 def test_decrypted_exchanges_can_be_plain_tcp(option: str, made: Session, tmp_path: Path) -> None:
     out, _ = exported(made, tmp_path, option)
@@ -217,6 +218,7 @@ def test_a_login_is_warned_of_where_the_exported_file_shows_it(
     assert shown == is_readable
 
 
+@pytest.mark.long
 def test_redaction_takes_plain_and_decrypted_rows_together(made: Session, tmp_path: Path) -> None:
     both = [*conversation(made.turns), *conversation(TURNS, client=("10.0.0.3", 40003))]
     path, out = capture_of(tmp_path, both), tmp_path / "out.json"
@@ -252,6 +254,7 @@ def late_part(made: Session) -> list[Packet]:
     return conversation(made.turns)[len(conversation(made.turns[: made.shaken])) :]
 
 
+@pytest.mark.long
 def test_a_late_start_has_the_rows_of_its_plain_twin(made: Session, plain: str, tmp_path: Path) -> None:
     path = capture_of(tmp_path, late_part(made))
     expected = [row[:-1] for row in rows(plain)]  # without words about secrets: what was in front is not known

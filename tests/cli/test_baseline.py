@@ -30,6 +30,7 @@ def test_what_is_said_of_a_baseline_can_not_move_a_terminal(tmp_path: Path) -> N
     assert done.stderr.decode().startswith(f"Wrote {tmp_path}/␛]0;title␇.toml: 38 checks")
 
 
+@pytest.mark.long
 def test_the_same_is_0_and_a_change_is_1(saved: str) -> None:
     same, other = (kdissect("diff", path, "--baseline", saved) for path in (AGAIN, OTHER))
     assert (same.returncode, same.stderr) == (0, b"")

@@ -27,6 +27,7 @@ def test_rules_kept_are_0_and_a_broken_one_is_1() -> None:
     assert kdissect("check", BROKEN, "--ignore", "request-trailing-bytes").returncode == 0
 
 
+@pytest.mark.long
 def test_several_captures_have_a_table_of_rules_by_client() -> None:
     done = kdissect("check", CLEAN, BROKEN, bundled("sarama-1.0.0"), "-f", "markdown")
     text = done.stdout.decode()

@@ -89,6 +89,7 @@ def test_the_tree_names_numbers_and_json_keeps_them() -> None:
     assert created["request"]["body"]["creations"][0]["operation"] == 2
 
 
+@pytest.mark.long
 def test_an_error_says_what_it_asks_of_the_client() -> None:
     explanation = "A normal first step of joining: repeat JoinGroup at once"
     words = kdissect("show", JAVA, "--format", "tree").stdout.decode()
@@ -187,6 +188,7 @@ def test_standard_input_is_one_file_of_a_capture() -> None:
     assert (done.returncode, done.stdout, done.stderr) == (2, b"", message)
 
 
+@pytest.mark.long
 def test_help_has_an_example_and_bad_use_is_code_2() -> None:
     for words in (["--help"], ["show", "--help"], ["open", "--help"]):
         done = kdissect(*words)

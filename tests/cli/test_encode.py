@@ -31,6 +31,7 @@ def test_a_pipe_of_show_and_encode_is_a_transcript_that_show_reads() -> None:
             assert json.loads(was)[side]["body"] == json.loads(now)[side]["body"]
 
 
+@pytest.mark.long
 def test_a_capture_is_written_that_shows_the_same(tmp_path: Path) -> None:
     source, out = tmp_path / "java.json", str(tmp_path / "again.pcapng")
     source.write_bytes(lines_of(JAVA))

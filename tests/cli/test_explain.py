@@ -23,6 +23,7 @@ def test_a_page_has_layout_picture_history_and_example() -> None:
     assert "\x1b" not in text
 
 
+@pytest.mark.long
 @cases(
     ("page", "words"),
     [

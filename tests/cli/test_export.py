@@ -34,6 +34,7 @@ def test_some_rows_are_few_packets(tmp_path: Path) -> None:
     assert {was[2], was[4], was[5]} <= set(now)
 
 
+@pytest.mark.long
 def test_what_can_not_be_exported_is_one_line(tmp_path: Path) -> None:
     copy = tmp_path / "copy.pcapng"
     copy.write_bytes(Path(JAVA).read_bytes())
@@ -58,6 +59,7 @@ def test_what_can_not_be_exported_is_one_line(tmp_path: Path) -> None:
     assert copy.read_bytes() == Path(JAVA).read_bytes()
 
 
+@pytest.mark.long
 def test_the_json_is_that_of_show(tmp_path: Path) -> None:
     shown = kdissect("show", JAVA, "-f", "json").stdout
     out = tmp_path / "out.ndjson"
@@ -125,6 +127,7 @@ def test_ranges_are_numbers_as_show_prints_them(text: str, first: list[int]) -> 
     assert [number for part in ranges_of(text) for number in part[: 101 - part.start]] == first
 
 
+@pytest.mark.long
 def test_packets_of_a_login_come_with_a_warning_unless_they_are_redacted(tmp_path: Path) -> None:
     words = b"these packets hold a login as it was sent: redact them (--redact) before you share them"
     out = str(tmp_path / "out.pcapng")

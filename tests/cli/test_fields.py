@@ -46,6 +46,7 @@ def test_paths_lead_into_headers_and_bodies() -> None:
     assert {row[2] for row in expected} == {"", "-1"}
 
 
+@pytest.mark.long
 def test_any_element_of_an_array_counts_and_the_body_goes_without_saying() -> None:
     topic_names = [",".join(t["name"] for t in (each["response"]["body"].get("topics") or ()) if t.get("name"))
             for each in objects(JAVA)]  # fmt: skip
@@ -87,6 +88,7 @@ def test_words_of_the_wire_stay_in_their_cell(tmp_path: Path, form: str) -> None
     assert done.stdout.decode().splitlines()[-1] in ("a␉b␊c␛[2J\t1", "a␉b␊c␛[2J,1")
 
 
+@pytest.mark.long
 @cases(
     ("names", "near"),
     [

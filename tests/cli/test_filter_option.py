@@ -60,6 +60,7 @@ def test_every_form_has_the_rows_that_fit() -> None:
     assert kdissect("show", JAVA, "-f", "tree", "-Y", SLOW_FETCHES).stdout.count(b" Fetch  ") == len(expected)
 
 
+@pytest.mark.long
 @pytest.mark.slow
 @pytest.mark.parametrize(("names", "wanted"), [("number", "api == Produce"), ("number,info", "request.acks == ALL")])
 def test_the_limit_counts_what_fits(names: str, wanted: str) -> None:
@@ -126,6 +127,7 @@ def test_rows_of_a_pipe_are_filtered_as_they_come() -> None:
         assert sorted(piped.stdout.splitlines()) == sorted(whole.splitlines())
 
 
+@pytest.mark.long
 @pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux forks workers")
 @pytest.mark.parametrize(

@@ -49,6 +49,7 @@ def test_a_capture_is_opened_with_a_filter(tmp_path: Path) -> None:
         assert there.process.wait(20) == 0
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_a_terminal_as_standard_input_is_no_capture(tmp_path: Path) -> None:
     with terminal(in_shell(f"{PROGRAM} -"), XDG_STATE_HOME=str(tmp_path)) as there:

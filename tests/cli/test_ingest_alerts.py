@@ -133,6 +133,7 @@ def test_each_micro_batch_is_told_and_each_row_is_in_one(tmp_path: Path, receive
     assert sum(each["matching"] for each in posted) == matching(RDKAFKA, "error")
 
 
+@pytest.mark.long
 @cases(
     ("path", "words"),
     [

@@ -97,6 +97,7 @@ def test_what_is_read_in_time_is_not_left_out(printed: Print, capsys: pytest.Cap
     assert "not analyzed" not in capsys.readouterr().err
 
 
+@pytest.mark.long
 def test_what_is_judged_is_read_to_its_end(printed: Print, capsys: pytest.CaptureFixture[str]) -> None:
     capture = BehindCapture(60)
     printed(capture, reads_all=True)

@@ -51,6 +51,7 @@ def test_json_has_values_opened_by_schemas() -> None:
     assert lines[0]["exchange"]["api"] == "Fetch"
 
 
+@pytest.mark.long
 def test_columns_are_fields_of_records_and_of_their_exchanges() -> None:
     fields = "topic,offset,value.order.id,headers.tenant,headers.none,api"
     assert printed(ORDERS, "--fields", fields, "-Y", "topic == orders", "--limit", "1") == [

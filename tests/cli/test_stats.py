@@ -152,6 +152,7 @@ def test_responses_alone_are_counted(tmp_path: Path) -> None:
     assert done.stdout.startswith(b"5 exchanges")
 
 
+@pytest.mark.long
 def test_a_filter_on_findings_counts_the_rows_that_show_prints() -> None:
     """Findings that only several messages show, too."""
     shown = kdissect("show", SLOW, "-Y", "finding == slow", "-f", "json").stdout.splitlines()

@@ -78,6 +78,7 @@ def test_rows_that_come_while_it_is_examined_are_found_as_well(recorded: Path, t
     assert [finding.code for _, finding in rows] == [finding.code for _, finding in of_whole(recorded)]
 
 
+@pytest.mark.long
 def test_it_goes_on_where_it_stopped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("dissector.findings.framework.examination.STEP", 5)
     talk = Talk()

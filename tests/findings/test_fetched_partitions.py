@@ -122,6 +122,7 @@ def opened(path: str) -> Capture:
     return capture
 
 
+@pytest.mark.long
 @given(st.lists(fetches(), min_size=1, max_size=3))
 def test_partitions_are_those_of_decoded_exchanges(pairs: list[list[bytes]]) -> None:
     turns = [Turn(at == 0, frame) for frames in pairs for at, frame in enumerate(frames)]

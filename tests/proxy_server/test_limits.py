@@ -44,6 +44,7 @@ def drain(connection: socket.socket, size: int) -> None:
         size -= len(connection.recv(min(size, MIB)))
 
 
+@pytest.mark.long
 def test_a_frame_of_100_megabytes_passes_in_both_directions_in_little_memory(tmp_path: Path) -> None:
     def broker(connection: socket.socket) -> None:
         connection.settimeout(60)

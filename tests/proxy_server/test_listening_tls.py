@@ -115,6 +115,7 @@ def test_what_is_recorded_is_what_was_said_inside(tmp_path: Path, home: Path) ->
         assert between.streams() == [(request(7, api_key=12, version=0), response(7))]
 
 
+@pytest.mark.long
 def test_the_end_of_a_connection_over_tls_is_not_worth_a_word(
     tmp_path: Path, home: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:

@@ -20,6 +20,7 @@ def test_what_closes_a_session_has_no_limits_to_compare() -> None:
     assert [each[3:] for each in found if each[1].endswith(("max_wait_ms", "max_bytes"))] == [("500", "5000")]
 
 
+@pytest.mark.long
 def test_a_time_that_is_left_is_about_that_of_the_setting() -> None:
     """kafka-go sends what is left until its deadline: 8998 and 8999 ms."""
     waits = {
@@ -78,6 +79,7 @@ def test_one_cause_stands_for_its_consequences() -> None:
     assert ("Fetch", "interval") in [(e.api, e.path) for e in compared(plain("java-4.3"), plain("rskafka")).entries]
 
 
+@pytest.mark.long
 def test_user_data_of_another_assignor_is_no_difference_of_its_own() -> None:
     """franz-go offers cooperative-sticky alone, whose user data is decoded; the others have another assignor's, too."""
     for client in ("java-4.3", "sarama"):
@@ -85,6 +87,7 @@ def test_user_data_of_another_assignor_is_no_difference_of_its_own() -> None:
         assert not [each for each in found if each.path == "protocols.metadata.user_data" and not each.b]
 
 
+@pytest.mark.long
 def test_who_joins_once_more_is_one_difference() -> None:
     """Although another JoinGroup is there for another cause: a coordinator asks kafka-go for no second one."""
     comparison = compared(plain("kafka-python"), plain("kafka-go"))
@@ -143,6 +146,7 @@ def test_an_interval_on_more_connections_says_so() -> None:
     assert interval.explanation.endswith("{a} sends them on 1, {b} on 2")
 
 
+@pytest.mark.long
 def test_a_member_id_with_its_epoch_is_one_difference() -> None:
     """franz-go commits offsets as a member of the new protocol does; platformatic has an id without an epoch."""
     for other, explanation in (("java-4.3", "also changes request.member_id"), ("platformatic", "schema's default")):

@@ -46,6 +46,7 @@ def test_the_same_program_elsewhere_does_not_differ_in_any_scenario(recording: s
     assert [each for each in found if not (is_writer and each[2] == "record content")] == []
 
 
+@pytest.mark.long
 @each_client
 def test_the_same_program_elsewhere_holds_its_baseline(client: str, tmp_path: Path) -> None:
     assert held(text_of(plain(client)), edited(plain(client), tmp_path, elsewhere(plain(client)))) == {}
@@ -162,6 +163,7 @@ def test_a_static_member_is_one_difference(client: str, tmp_path: Path) -> None:
     assert [name for _, name in entry.settings] in (["group.instance.id"], ["group_instance_id"])
 
 
+@pytest.mark.long
 def test_an_upgrade_counts_only_on_demand(tmp_path: Path) -> None:
     text, path = text_of(plain("franz-go")), edited(plain("franz-go"), tmp_path, upgrade)
     assert held(text, path) == {}
@@ -250,6 +252,7 @@ def test_another_group_protocol_stands_for_what_follows_from_it(client: str) -> 
         assert not [each for each in others if each[0] == "OffsetFetch" and each[1] != "version"]
 
 
+@pytest.mark.long
 def test_fewer_lookups_of_offsets_in_one_protocol_are_a_difference(tmp_path: Path) -> None:
     def once(lines: Lines) -> Lines:
         again = {line["number"] for line in of(lines, "OffsetFetch")[1:]}

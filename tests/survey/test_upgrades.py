@@ -181,6 +181,7 @@ def test_requests_for_no_topics_create_none() -> None:
     assert "Metadata.request.allow_auto_topic_creation" not in fields(found)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("client", ["librdkafka-1.9", "kafka-python-2.0", "kafka-go-0.4.40"])
 def test_which_member_gets_which_partitions_is_chance(client: str) -> None:
     [newer] = [each.newer for each in EARLIER if each.name == client]
@@ -227,6 +228,7 @@ def test_how_many_members_join_again_is_no_difference_of_what_they_say() -> None
         assert "#" not in " ".join(each.a + each.b for each in compared(*sides).entries if each.path == JOIN_REASON[1])
 
 
+@pytest.mark.long
 def test_texts_that_differ_at_their_ends_are_whole() -> None:
     """franz-go says where it joins again, after what both releases say."""
     found = entries("franz-go-1.15", "franz-go", "group-classic")
@@ -237,6 +239,7 @@ def test_texts_that_differ_at_their_ends_are_whole() -> None:
     assert "reason cooperative rejoin af… vs after revoking what w…" in line
 
 
+@pytest.mark.long
 def test_what_a_session_forgets_is_the_programs_progress() -> None:
     """A consumer of Streams 4.3 no longer reads a changelog; neither release did in the other recordings."""
     assert "Fetch.request.forgotten_topics_data" not in fields(entries("streams-3.4", "streams-4.3"))
@@ -289,6 +292,7 @@ def test_the_page_has_one_row_for_what_several_scenarios_show() -> None:
     assert [scenario for scenario, _ in proofs] == ["group-classic", "plain", "transactional"]
 
 
+@pytest.mark.long
 def test_the_page_has_each_upgrade() -> None:
     committed = MARKDOWN.read_text(encoding="utf-8")
     assert committed.count("\n## ") == len(list(upgrades()))

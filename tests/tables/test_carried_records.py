@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -141,6 +142,7 @@ def test_topics_with_an_id_only_have_their_names() -> None:
     assert not [record.topic for _, record in found if len(record.topic) == 22]
 
 
+@pytest.mark.long
 def test_every_codec_and_control_records_are_covered() -> None:
     with_codecs = {record.codec for _, record in in_capture("librdkafka")}
     assert with_codecs == {"none", "gzip", "snappy", "lz4", "zstd"}

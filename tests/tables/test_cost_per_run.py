@@ -82,6 +82,7 @@ def test_large_files_are_not_written_again(tmp_path: Path, monkeypatch: pytest.M
     assert len(file_paths(existing_table(str(tmp_path), "gaps"))) == 1
 
 
+@pytest.mark.long
 def test_a_compaction_that_another_commit_prevents_is_left_to_the_next_run(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -125,6 +126,7 @@ def test_the_version_is_read_once(monkeypatch: pytest.MonkeyPatch) -> None:
     version.cache_clear()
 
 
+@pytest.mark.long
 def test_only_what_a_run_needs_of_captures_is_read(tmp_path: Path) -> None:
     create_tables(str(tmp_path))
     put_captures(str(tmp_path), absent_only("a"))

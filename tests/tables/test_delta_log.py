@@ -56,6 +56,7 @@ def absent_only(*names: str, epoch: int = 1) -> delta_log.Decide:
     return decide
 
 
+@pytest.mark.long
 def test_an_append_that_the_library_refuses_is_tried_again(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     append, refused = DeltaTable.create_write_transaction, []
 
@@ -190,6 +191,7 @@ def test_processes_that_write_at_the_same_time_lose_and_double_nothing(folder: P
     assert len(live) == 2 * len(found)
 
 
+@pytest.mark.long
 def test_facts_of_a_killed_ingest_are_removed_and_those_of_others_stay(folder: Path) -> None:
     append_facts(str(folder), gaps(folder, "a", 1))
     put_captures(str(folder), absent_only("a"))
@@ -200,6 +202,7 @@ def test_facts_of_a_killed_ingest_are_removed_and_those_of_others_stay(folder: P
     assert rows(folder) == [("a", 1)] * 2, "it came as far as `captures`"
 
 
+@pytest.mark.long
 def test_a_snapshot_has_the_facts_of_each_of_its_captures(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Captures that are committed while the other tables are looked at are seen whole, or not at all."""
     look, looks = delta_log.delta_table, []
@@ -232,6 +235,7 @@ def test_a_log_that_names_files_elsewhere_is_refused(tmp_path: Path, path: str) 
             read(str(tmp_path))
 
 
+@pytest.mark.long
 def test_a_file_of_captures_that_was_cut_is_one_line(folder: Path) -> None:
     put_captures(str(folder), absent_only("a"))
     [file] = (folder / "captures").rglob("*.parquet")
@@ -242,6 +246,7 @@ def test_a_file_of_captures_that_was_cut_is_one_line(folder: Path) -> None:
             snapshot(str(folder))
 
 
+@pytest.mark.long
 def test_a_log_that_was_cut_is_one_line(folder: Path) -> None:
     """The line names the table, and has nothing of the library's stack; a log without the end of its last line is
     whole."""
@@ -257,6 +262,7 @@ def test_a_log_that_was_cut_is_one_line(folder: Path) -> None:
     assert snapshot(str(folder)) is not None
 
 
+@pytest.mark.long
 def test_tables_of_an_earlier_version_get_the_columns_that_they_lack(tmp_path: Path) -> None:
     """Those at the end, as a later version adds them; their own rows have nulls there."""
     full = arrow_schema(BY_NAME["exchanges"])

@@ -95,6 +95,7 @@ def test_a_batch_of_which_no_record_was_kept_has_all_the_rest() -> None:
         assert again.request.data == b""
 
 
+@pytest.mark.long
 def test_what_was_not_kept_of_records_is_missing_and_nothing_else() -> None:
     carriers = 0
     for original, again in pairs(PCAPS / "java.pcapng", records=False):

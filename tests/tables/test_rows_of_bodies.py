@@ -76,6 +76,7 @@ def test_every_partition_of_a_request_has_a_row(exchanges: list[Object], tables:
     )
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("api", "side", "field", "column"),
     [
@@ -211,6 +212,7 @@ BODY: st.SearchStrategy[Object] = st.deferred(
 APIS = sorted({key for table in TABLES for key in table.apis})
 
 
+@pytest.mark.long
 @given(st.sampled_from(APIS), st.none() | BODY, st.none() | BODY)
 def test_bodies_that_damage_has_cut_are_survived(api_key: int, request: Object | None, response: Object | None) -> None:
     for table in TABLES:

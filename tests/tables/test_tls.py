@@ -35,6 +35,7 @@ def test_tables_say_of_tls_what_the_captures_do(encrypted: str, words: tuple[str
     assert wanted.stdout
 
 
+@pytest.mark.long
 def test_a_key_log_of_the_environment_is_not_for_tables(encrypted: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("KDISSECT_KEYLOG", "/nowhere/keys.log")
     assert kdissect("show", encrypted, "--limit", "2").returncode == 0

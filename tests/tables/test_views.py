@@ -120,6 +120,7 @@ def test_what_is_no_folder_of_tables_is_told(tmp_path: Path) -> None:
         dissector.table_views(str(tmp_path), "sqlite")
 
 
+@pytest.mark.long
 def test_a_member_that_joins_with_the_id_that_it_was_given_is_a_new_one(folder: str) -> None:
     """The broker refuses its first JoinGroup only to name it; its own words for that have its id."""
     rows = opened(dissector.table_views(folder)).sql("SELECT cause FROM rebalances").fetchall()

@@ -51,6 +51,7 @@ def test_an_unknown_column_is_reported(word: str) -> None:
         ListColumns.of([word])
 
 
+@pytest.mark.long
 @cases(
     "path", ["request.topics.name", "request.header.client_id", "response.body.error_code", "request.size",
              "response.responses.partitions.records.batches.records.value"],

@@ -239,6 +239,7 @@ async def test_what_cannot_be_compared_is_said_in_one_line(odd: str, tmp_path: P
             await screen.press("escape")
 
 
+@pytest.mark.long
 async def test_the_client_that_the_user_names_reaches_the_comparison() -> None:
     with Capture([CLASSIC]) as capture:
         found = compare(

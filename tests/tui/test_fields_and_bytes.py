@@ -60,6 +60,7 @@ async def test_another_message_keeps_the_field_selected_or_the_nearest_above_it(
         assert (screen.path, screen.fields.cursor_node) == ("", None)
 
 
+@pytest.mark.long
 async def test_parts_of_the_encoding_are_hidden_until_they_are_asked_for_or_chosen(shared: SharedScreens) -> None:
     async with shared.opened(JAVA) as screen:
         await screen.press("r")
@@ -83,6 +84,7 @@ async def test_parts_of_the_encoding_are_hidden_until_they_are_asked_for_or_chos
         assert "(tagged fields) 0" not in screen.lines()
 
 
+@pytest.mark.long
 async def test_text_stands_before_its_bytes_with_emoji_and_line_breaks_too(tmp_path: Path) -> None:
     value = "👩‍🚀 {\n 1}".encode()
     data = {

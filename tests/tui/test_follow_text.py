@@ -19,6 +19,7 @@ def follow(screen: Screen) -> FollowScreen:
     return found
 
 
+@pytest.mark.long
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["java", "trouble-rebalance-loop", "java-sasl-plain"])
 def test_every_message_of_a_connection_is_there_once_in_order_of_time(name: str) -> None:

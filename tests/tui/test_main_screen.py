@@ -165,6 +165,7 @@ async def test_a_truncated_file_is_reported_on_the_screen(tmp_path: Path) -> Non
         assert "the file ends after" in " ".join(screen.text("#notice").split())
 
 
+@pytest.mark.long
 async def test_no_control_character_from_the_wire_is_drawn(tmp_path: Path) -> None:
     hostile = "\x1b]0;owned\x07[/nope]\x1b[2J\u202e\x9b31m [bold]".encode()
     topic = len(hostile).to_bytes(2, "big") + hostile
@@ -176,6 +177,7 @@ async def test_no_control_character_from_the_wire_is_drawn(tmp_path: Path) -> No
         assert not {c for c in drawn if (ord(c) < 32 and c != "\n") or 0x7F <= ord(c) < 0xA0 or c == "\u202e"}
 
 
+@pytest.mark.long
 @pytest.mark.slow
 async def test_a_log_segment_is_a_list_of_batches() -> None:
     async with opened(LEDGER) as screen:

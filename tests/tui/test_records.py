@@ -231,6 +231,7 @@ async def test_exchanges_without_records_say_so(tmp_path: Path) -> None:
         assert "carry no records" in screen.lines()
 
 
+@pytest.mark.long
 @cases("name", ["records/orders", "java", "plain-socket-message-sets"])
 def test_every_record_has_a_node_in_the_tree(name: str) -> None:
     with Capture([str(PCAPS / f"{name}.pcapng")]) as capture:

@@ -14,6 +14,7 @@ PRODUCE = 9
 """A row with a request in three records."""
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("path", [JAVA_1_2, JAVA_1_3])
 def test_parts_of_records_tile_their_bytes_and_each_byte_of_a_message_is_encrypted_in_one(path: str) -> None:
     with Capture([path]) as capture:

@@ -114,6 +114,7 @@ class Drawing(MainScreen):
         pass
 
 
+@pytest.mark.long
 async def test_five_million_rows_cost_no_more_than_those_drawn(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(ExchangeIndex, "apis", lambda *_: {0})  # it reads the index, where there are only thirty
     with LongCapture([capture_of(tmp_path, conversation(exchanges(30)))]) as capture:

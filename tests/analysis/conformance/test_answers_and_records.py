@@ -274,6 +274,7 @@ def test_responses_of_a_connection_that_was_captured_in_part_are_no_fault(tmp_pa
     assert counts(of(lost, folder=tmp_path), "response-id")[1] == 0
 
 
+@pytest.mark.long
 @cases(("name", "version", "expected"), [("Produce", 0, 1), ("Fetch", 11, 1), ("Metadata", 0, 0)])
 def test_a_client_that_does_not_ask_is_held_to_what_its_broker_closes_on(
     name: str, version: int, expected: int, tmp_path: Path

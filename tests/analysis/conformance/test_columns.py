@@ -71,6 +71,7 @@ def said(result: CheckResult) -> tuple[object, ...]:
     return +result.kept, +result.broken, breaches, result.exchanges
 
 
+@pytest.mark.long
 @pytest.mark.slow
 @pytest.mark.parametrize("path", BUNDLED)
 def test_columns_and_single_messages_agree(path: Path) -> None:
@@ -222,6 +223,7 @@ FIELDS = st.lists(
 ).map(b"".join)
 
 
+@pytest.mark.long
 @given(st.lists(st.tuples(FIELDS, st.integers(0, 300), st.integers(0, 255)), max_size=5))
 def test_records_are_tested_as_their_entries_are_read(damaged: list[tuple[bytes, int, int]]) -> None:
     fields = []

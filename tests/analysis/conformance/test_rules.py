@@ -224,6 +224,7 @@ def test_a_request_that_is_passed_on_is_remembered_for_a_while(later: int, verdi
     assert len(list(memory.request(passed_on))) == verdicts
 
 
+@pytest.mark.long
 def test_a_real_broker_passes_on_what_its_client_sent() -> None:
     assert counts(checked(str(PCAPS / "kraft-quorum.pcapng")), "unknown-tags-dropped") == (6, 0)
 

@@ -39,6 +39,7 @@ def test_manually_matched_rows_of_other_subjects_are_compared_field_by_field() -
     assert [each for each in comparison.pairs if comparison.shows(each, entry)] == [pair]
 
 
+@pytest.mark.long
 def test_a_manual_match_of_a_matching_pair_changes_nothing() -> None:
     a, b = side(bundled(JAVA)), side(bundled(AGAIN))
     pairs = [pair for pair in diff(a, b).pairs if pair.a is not None and pair.b is not None]

@@ -42,6 +42,7 @@ def test_fields_of_one_byte_differ_in_it() -> None:
     assert (a.side, a.data, b.side, b.data) == ("A", b"\0", "B", b"\1")
 
 
+@pytest.mark.long
 def test_a_page_folds_them_and_text_leaves_them_out() -> None:
     result = both("java-1", "librdkafka-1")
     page = "\n".join(render_html(diff_report(result, with_bytes=True)))

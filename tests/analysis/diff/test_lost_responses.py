@@ -49,6 +49,7 @@ def test_a_request_that_the_broker_closes_on_is_the_first_difference(tmp_path: P
     assert first.explanation.startswith("v1: the connection was closed before the response came")
 
 
+@pytest.mark.long
 def test_the_versions_are_those_of_the_sides_that_lost_responses(tmp_path: Path) -> None:
     lost = [[Turn(True, commit(90, 0))], [Turn(True, commit(90 + n)) for n in range(5)]]
     few, many = (capture(tmp_path, f"{n}", turns, closed_by_client=False) for n, turns in enumerate(lost))

@@ -23,6 +23,7 @@ JAVA = bundled("compare-java-1")
 LIBRDKAFKA = bundled("compare-librdkafka-1")
 
 
+@pytest.mark.long
 def test_a_capture_encoded_without_a_change_does_not_differ(tmp_path: Path) -> None:
     assert compared(JAVA, edited(JAVA, tmp_path, lambda lines: None)).is_same
 
@@ -38,6 +39,7 @@ def test_a_setting_is_one_entry_however_often_it_is_sent(tmp_path: Path) -> None
     assert entry.settings == (("Java", "fetch.max.wait.ms"),)
 
 
+@pytest.mark.long
 def test_requests_of_one_side_alone_are_listed_by_subject(tmp_path: Path) -> None:
     def leave_out(lines: Lines) -> None:
         lines[:] = [line for line in lines if line["api"] != "Metadata"]
@@ -47,6 +49,7 @@ def test_requests_of_one_side_alone_are_listed_by_subject(tmp_path: Path) -> Non
     assert sorted(entry.subject for entry in alone) == ["for no topics", "for topics"]
 
 
+@pytest.mark.long
 def test_one_differing_frame_is_one_difference_in_one_pair(tmp_path: Path) -> None:
     def wait_less_once(lines: Lines) -> None:
         of(lines, "Fetch")[7]["request"]["body"]["max_wait_ms"] = 123
@@ -104,6 +107,7 @@ def test_a_default_differs_from_a_set_value(tmp_path: Path) -> None:
     assert (entry.a, entry.b) == ("0 READ_UNCOMMITTED", "1 READ_COMMITTED")
 
 
+@pytest.mark.long
 def test_a_version_lists_the_fields_that_only_it_has() -> None:
     comparison = compared(JAVA, LIBRDKAFKA)
     assert ("Produce", "version", "version", "v13", "v10") in entry_texts(comparison)
@@ -120,6 +124,7 @@ def test_a_version_lists_the_fields_that_only_it_has() -> None:
     assert (new.value_b, new.reason) == ("", DiffReason.VERSION)
 
 
+@pytest.mark.long
 def test_a_switch_for_sessions_is_named_only_if_a_side_has_none() -> None:
     found = {}
     for name in ("aiokafka", "platformatic"):
@@ -157,6 +162,7 @@ def test_consequences_are_listed_with_their_cause() -> None:
     assert not [e for e in comparison.entries if e.part == "response"]
 
 
+@pytest.mark.long
 def test_fetches_without_a_session_and_fetches_that_close_one_are_named() -> None:
     fields = {(e.api, e.path): (e.a, e.b) for e in compared(JAVA, LIBRDKAFKA).entries}
     assert fields["Fetch", "session_id"] == ("fetch session #1, new session", "no session")
@@ -195,6 +201,7 @@ def test_the_most_significant_entries_come_first() -> None:
     assert apis[-len(alone) :] == alone
 
 
+@pytest.mark.long
 def test_requests_of_one_side_alone_are_a_difference(tmp_path: Path) -> None:
     path = edited(JAVA, tmp_path, lambda lines: [line for line in lines if line["api"] != "LeaveGroup"])
     comparison = compared(JAVA, path)
@@ -229,6 +236,7 @@ def test_a_leader_that_knows_the_topic_from_the_start_does_not_differ(tmp_path: 
     assert compared(twice, edited(twice, tmp_path, known_at_once)).is_same
 
 
+@pytest.mark.long
 def test_other_record_contents_are_a_difference(tmp_path: Path) -> None:
     def spoil(lines: Lines) -> None:
         partition = of(lines, "Produce")[0]["request"]["body"]["topic_data"][0]["partition_data"][0]

@@ -76,6 +76,7 @@ def test_equal_sides_have_a_report_that_lists_what_is_ignored() -> None:
     assert "Ignored" in lines
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("form", [render_text, render_markdown, render_html])
 def test_no_format_lets_hostile_characters_through(form: object, tmp_path: Path) -> None:
     blocks = report(hostile(tmp_path), bundled("compare-java-2"))

@@ -65,6 +65,7 @@ def test_topics_that_only_the_cluster_has_make_no_difference(tmp_path: Path, oth
     assert compared(one, more).is_same
 
 
+@pytest.mark.long
 def test_a_topic_that_is_listed_is_not_matched_with_one_that_is_produced_to(tmp_path: Path) -> None:
     listed = edited(bundled("compare-java-1"), tmp_path, with_topics(["aaa", "bbb"]))
     notes = compared(listed, bundled("compare-librdkafka-1")).ignored

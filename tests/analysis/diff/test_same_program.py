@@ -17,6 +17,7 @@ def test_two_runs_of_a_client_do_not_differ(client: str) -> None:
     assert {pair.verdict for pair in comparison.pairs} <= {PairVerdict.SAME, PairVerdict.MORE}
 
 
+@pytest.mark.long
 @pytest.mark.slow
 @pytest.mark.parametrize("client", CLIENTS)
 def test_different_clients_differ(client: str) -> None:

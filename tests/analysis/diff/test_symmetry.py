@@ -52,6 +52,7 @@ def test_every_exchange_is_in_one_pair(one: str, other: str) -> None:
         assert len(rows) == len(set(rows)) == side.exchanges
 
 
+@pytest.mark.long
 @pytest.mark.slow
 @pytest.mark.parametrize(("one", "other"), PAIRS)
 def test_differences_of_a_pair_have_an_entry(one: str, other: str) -> None:

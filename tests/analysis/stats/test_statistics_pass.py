@@ -80,6 +80,7 @@ def naive(lines: list[dict[str, Any]]) -> dict[Any, ExchangeCounts]:
     return tallies
 
 
+@pytest.mark.long
 @pytest.mark.slow
 @pytest.mark.parametrize("name", SOME)
 def test_counts_equal_a_naive_count(name: str) -> None:
@@ -138,6 +139,7 @@ def test_errors_are_counted_by_name_and_api() -> None:
     }
 
 
+@pytest.mark.long
 def test_used_versions_are_listed_with_advertised_ones() -> None:
     with opened("kafka-python-as-2.1") as capture:
         lines, statistics = shown(capture), counted(capture)

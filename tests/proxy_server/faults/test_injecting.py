@@ -74,6 +74,7 @@ def test_a_connection_is_closed(tmp_path: Path, action: str, ids: list[int]) -> 
         assert found.get(3, {}).keys() <= {"unanswered"}, "no broker is blamed for what waited behind"
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("action", "ids"), [("drop", [1, 11]), ("drop after", [1, 2, 3, 4, 11])])
 def test_a_request_is_never_answered_nor_what_is_behind_it(tmp_path: Path, action: str, ids: list[int]) -> None:
     """Brokers answer in order: a client that got the answer to a later request would take it for a broken broker."""
@@ -102,6 +103,7 @@ def test_what_has_no_answer_may_be_dropped_by_itself(tmp_path: Path) -> None:
         assert {number for number, codes in client.findings().items() if "injected" in codes} == {1}
 
 
+@pytest.mark.long
 def test_a_throttled_client_waits(tmp_path: Path) -> None:
     with faulty(tmp_path, f"{OF_ORDERS}: throttle 400ms") as client:
         begun = time.monotonic()
@@ -146,6 +148,7 @@ def test_a_producer_is_not_blamed_for_what_was_corrupted(tmp_path: Path, rule: s
         assert codes == ({"injected", "error-response"} if "corrupt" in rule else {"refused-batch", "error-response"})
 
 
+@pytest.mark.long
 def test_what_is_slow_takes_as_long_as_its_bytes_do(tmp_path: Path) -> None:
     with faulty(tmp_path, "api == Heartbeat: slow 100B/s") as client:
         assert 0.3 < client.took("Heartbeat") < 3  # requests have about 40 bytes, responses 14

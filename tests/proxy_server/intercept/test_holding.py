@@ -70,6 +70,7 @@ def notes(client: Client) -> dict[int, str]:
     return {number: codes["injected"] for number, codes in client.findings().items() if "injected" in codes}
 
 
+@pytest.mark.long
 def test_a_request_waits_and_is_sent_on(tmp_path: Path) -> None:
     with holding(tmp_path, "requests api == Heartbeat") as person:
         client = person.client
