@@ -148,6 +148,8 @@ def terminal(words: Sequence[str], *, columns: int = 120, lines: int = 40, **var
         yield its_user
     finally:
         process.terminate()
+        if its_user.end != GONE:
+            its_user.rest()  # a program can't end while nobody reads what it draws
         process.wait(timeout=HANGS)
         if its_user.end != GONE:
             os.close(ours)
