@@ -19,6 +19,7 @@ from dissector.core.process_memory import infrequent_collection
 from dissector.core.text import counted
 from dissector.export.exporter import NoPacketsError, check_request, export_rows
 from dissector.export.formats import SUFFIXES, ExportFormat, ExportRequest
+from dissector.export.reopening import reopens_as
 
 STDOUT: Final = "-"
 LARGEST: Final = 10**15
@@ -68,7 +69,8 @@ def export(
             return NEGATIVE
         save(chunks, out, opener=None if redact else private)
     if out != STDOUT:
-        print_error(f"{out}: {counted(len(rows), 'row')}")
+        reopened = reopens_as(Path(out), len(rows)) if form.entry.is_capture else ""
+        print_error(f"{out}: {counted(len(rows), 'row')}{reopened}")
     return 0
 
 

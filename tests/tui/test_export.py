@@ -14,13 +14,10 @@ from textual.widgets import Input
 
 from dissector.capture_session import Capture
 from dissector.core.text import byte_size
-from dissector.export.exporter import export_rows
-from dissector.export.formats import ExportFormat, ExportRequest
 from tests.cli.test_commands import kdissect
 from tests.conftest import PCAPS
 from tests.tui.main_driver import JAVA, Screen, opened
 from tests.tui.shared_screens import SharedScreens
-from tui.features.export import _reopened
 from tui.screens.export_dialog import FORMATS, ExportDialog
 from tui.screens.main_screen import MainScreen
 from tui.screens.write_dialog import WriteDialog
@@ -68,15 +65,6 @@ async def test_w_and_x_write_csv_and_say_what_a_file_opens_as(shared: SharedScre
     lines = list(csv.DictReader(text.splitlines()))
     assert [line["number"] for line in lines] == [str(number + 1) for number in range(60)]
     assert lines[1]["api"] == "Metadata"
-
-
-def test_rows_that_share_packets_are_counted(here: Path) -> None:
-    with Capture([str(PCAPS / "librdkafka-pipelined.pcapng")]) as capture:
-        rows = list(range(len(list(capture.exchanges()))))
-        path = here / "some.pcapng"
-        path.write_bytes(b"".join(export_rows(capture, rows[:-1], ExportRequest(ExportFormat.PCAPNG), str)))
-        assert _reopened(path, len(rows) - 1).startswith("; it reopens as ")
-        assert _reopened(here / "absent", 1).startswith("; it can't be opened again: ")
 
 
 @pytest.mark.long

@@ -3,26 +3,20 @@
 import asyncio
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import ClassVar, Final
+from typing import ClassVar
 
-import numpy as np
 from textual.binding import Binding
 
-from dissector.capture import CaptureError
-from dissector.capture_session import Capture
 from dissector.core.text import counted
 from dissector.export.command_line import format_rows
 from dissector.export.formats import SUFFIXES, ExportRequest
-from dissector.index.exchange_table import RowKind
+from dissector.export.reopening import reopens_as
 from tui.command_line import LineCommand, file_completions
 from tui.feature import KEEP, ScreenFeature, work
 from tui.screens.core_screen import CoreScreen
 from tui.screens.dialog import Menu
 from tui.screens.export_dialog import ExportDialog, ExportOrder, RowSelection, offered_contents
 from tui.screens.write_dialog import Notify, WriteDialog
-
-LARGEST_REOPENED: Final = 1 << 26
-"""Bytes of a file whose rows are counted after it is written."""
 
 
 class ExportFeature(ScreenFeature[CoreScreen]):
@@ -75,7 +69,7 @@ class ExportFeature(ScreenFeature[CoreScreen]):
         dialog = self._writing(order)
         outcome = await self.app.push_screen_wait(dialog)
         if outcome and dialog.is_written and order.form.entry.is_capture:
-            outcome += await asyncio.to_thread(_reopened, order.path, len(order.rows))
+            outcome += await asyncio.to_thread(reopens_as, order.path, len(order.rows))
         self.notify(outcome or "stopped: nothing written", timeout=8)
 
     def _selections(self) -> list[RowSelection]:
@@ -106,25 +100,6 @@ class ExportFeature(ScreenFeature[CoreScreen]):
             return export_rows(capture, rows, request, report)
 
         return WriteDialog(order.path, pieces)
-
-
-def _reopened(path: Path, written: int) -> str:
-    """Say as how many rows a file opens, of which so many were written: there are gaps where other packets were, and
-    other rows that are in the same packets. Empty if it is too large to look."""
-    try:
-        if path.stat().st_size > LARGEST_REOPENED:
-            return ""
-        with Capture([str(path)]) as capture:
-            for _ in capture.read():
-                pass
-            kinds = capture.index.numbers(np.arange(len(capture))).kind
-    except (CaptureError, OSError) as error:
-        return f"; it can't be opened again: {error}"
-    gaps = int((kinds == RowKind.GAP).sum())
-    others = len(kinds) - gaps - written
-    words = [counted(gaps, "gap between them", "gaps between them")] if gaps else []
-    words += [f"{others:,} more in the same packets"] if others > 0 else []
-    return f"; it reopens as {_rows(range(len(kinds)))}{': ' if words else ''}{', '.join(words)}"
 
 
 def _rows(rows: Sequence[int]) -> str:
