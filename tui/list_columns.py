@@ -179,7 +179,7 @@ def _room(columns: list[ListColumn], across: int) -> int:
 _NAMES: Final = ("client_id", "group")
 """Columns whose texts differ at their ends."""
 SHORTEST_NAME: Final = 16
-"""Characters that are left of a name whose middle is left out."""
+"""Cells that are left of a name whose middle is left out."""
 _LONG_NAME: Final = re.compile(rf"[^\s\[\]]{{{SHORTEST_NAME + 1},}}")
 """Of the info column: partitions in brackets follow a topic's name."""
 
@@ -187,15 +187,21 @@ _LONG_NAME: Final = re.compile(rf"[^\s\[\]]{{{SHORTEST_NAME + 1},}}")
 def fitting(text: str, column: ListColumn) -> str:
     """Return the text of a cell as wide as its column."""
     text = text.rjust(column.width) if column.right else text
-    if len(text) > column.width:
-        text = elided(text, column.width) if column.field in _NAMES else f"{text[: column.width - 1]}…"
+    if cell_len(text) > column.width:
+        is_name = column.field in _NAMES
+        text = elided(text, column.width) if is_name else f"{set_cell_size(text, column.width - 1)}…"
     return set_cell_size(text, column.width)
 
 
 def elided(name: str, most: int) -> str:
-    """Return a name in at most so many characters, without its middle: a number at its end tells names apart."""
+    """Return a name in at most so many cells, without its middle: a number at its end tells names apart."""
     end = most // 2
-    return name if len(name) <= most else f"{name[: most - 1 - end]}…{name[len(name) - end :]}"
+    return name if cell_len(name) <= most else f"{set_cell_size(name, most - 1 - end).rstrip()}…{ending(name, end)}"
+
+
+def ending(text: str, most: int) -> str:
+    """Return the end of a text, of at most so many cells."""
+    return text if cell_len(text) <= most else set_cell_size(text[::-1], most)[::-1].lstrip()
 
 
 def with_elided_names(text: str, width: int, start: int = 0) -> str:
@@ -204,7 +210,7 @@ def with_elided_names(text: str, width: int, start: int = 0) -> str:
     excess = cell_len(text) - width
     if excess <= 0:
         return text
-    names = sorted((len(each[0]) for each in _LONG_NAME.finditer(text, start)), reverse=True)
+    names = sorted((cell_len(each[0]) for each in _LONG_NAME.finditer(text, start)), reverse=True)
     most = names[0] if names else 0
     for count, longer in enumerate(names, 1):  # so many are as long as the next one, or as what is left to save allows
         next_length = names[count] if count < len(names) else SHORTEST_NAME

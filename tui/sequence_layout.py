@@ -8,10 +8,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
-from rich.cells import set_cell_size
+from rich.cells import cell_len, set_cell_size
 
 from dissector.analysis.sequence_diagram import Lane, SequenceEvent
 from dissector.analysis.sequence_diagram.pictures import lane_label, message_label
+from tui.list_columns import ending
 from tui.row_states import ERROR_MARKS
 
 WIDE: Final = 34
@@ -84,14 +85,14 @@ def first_lane_to_show(lanes: Sequence[Lane], first: int, width: int, lane: int)
 
 def lane_heads(lanes: Sequence[Lane], shown: LaneLayout) -> list[str]:
     """Return two lines with the names of the lanes: name, then address."""
-    rows = [[" "] * shown.width for _ in range(2)]
+    rows = ["", ""]
     for number, cell in zip(shown.lanes, shown.cells, strict=True):
         name, _, address = lane_label(lanes[number]).rpartition(" · ")
-        for row, words in zip(rows, (name, address), strict=True):
-            text = words if len(words) < shown.gap else "…" + words[2 - shown.gap :]
-            start = max(0, min(shown.width - len(text), cell - len(text) // 2))
-            row[start : start + len(text)] = list(text)
-    return ["".join(row)[: shown.width] for row in rows]
+        for at, words in enumerate((name, address)):
+            text = words if cell_len(words) < shown.gap else "…" + ending(words, shown.gap - 2)
+            start = max(0, min(shown.width - cell_len(text), cell - cell_len(text) // 2))
+            rows[at] = set_cell_size(rows[at], start) + text
+    return [set_cell_size(row, shown.width) for row in rows]
 
 
 def hidden_lanes(lanes: Sequence[Lane], shown: LaneLayout) -> tuple[int, int]:
@@ -125,11 +126,11 @@ def _arrow(
     room = high - low - 1
     dash = "─" if event.is_request else "╌"
     words = f" {message_label(event)} "
-    words = words if len(words) <= room - 4 else words[: max(0, room - 6)] + "… "
-    left = max(0, (room - len(words)) // 2)
+    words = words if cell_len(words) <= room - 4 else set_cell_size(words, max(0, room - 6)) + "… "
+    left = max(0, (room - cell_len(words)) // 2)
     alarm = ERROR_MARKS[event.severity][1] if event.error else ""
     tip = "✕" if alarm else "▶" if right else "◀"
-    shaft = dash * left + words + dash * (room - left - len(words))
+    shaft = dash * left + words + dash * (room - left - cell_len(words))
     shaft = f"{shaft[:-1]}{tip}" if right else f"{tip}{shaft[1:]}"
     role = alarm or ("bar" if event.is_request else "good")
     before, after = _lanes(marks, 0, low + 1), _lanes(marks, high, width)
@@ -137,7 +138,8 @@ def _arrow(
 
 
 def _spread(marks: dict[int, str], width: int, words: str) -> list[StyledText]:
-    return [StyledText(words[:width], ""), StyledText(_lanes(marks, min(len(words), width), width), "dim")]
+    room = min(cell_len(words), width)
+    return [StyledText(set_cell_size(words, room), ""), StyledText(_lanes(marks, room, width), "dim")]
 
 
 def _lanes(marks: dict[int, str], start: int, stop: int) -> str:

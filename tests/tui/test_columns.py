@@ -3,6 +3,7 @@
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from rich.cells import cell_len
 from textual.widgets import OptionList
 
 from dissector.capture.process_notes import Process, ProcessNote
@@ -14,7 +15,16 @@ from tests.conftest import PCAPS
 from tests.tui.main_driver import JAVA, Screen, opened
 from tests.tui.test_sort import cells_of
 from tui.labels import path_cell
-from tui.list_columns import INFO, MARKS_WIDTH, ListColumn, ListColumns, all_columns, with_elided_names
+from tui.list_columns import (
+    INFO,
+    MARKS_WIDTH,
+    ListColumn,
+    ListColumns,
+    all_columns,
+    elided,
+    fitting,
+    with_elided_names,
+)
 from tui.messages import AddColumn
 
 PATHS = st.sampled_from(["request.topics.name", "response.body.error_code"])
@@ -171,3 +181,25 @@ async def test_names_of_apis_are_measured_as_rows_come() -> None:
         assert api.width == min(18, longest)
         assert screen.main.capture.index.apis(0, 2) == {18, 3}
         assert screen.main.capture.index.apis(0, 0) == set()
+
+
+@cases(
+    ("name", "most", "shown"),
+    [
+        ("注文テーブル-consumer-12", 14, "注文テ…umer-12"),
+        ("注文テーブル-consumer-12", 15, "注文テ…umer-12"),
+        ("注文テーブル-consumer-12", 24, "注文テーブル-consumer-12"),
+        ("consumer-注文テーブル", 12, "consu…ーブル"),
+        ("études-consumer-1", 14, "études…sumer-1"),
+    ],
+)  # fmt: skip
+def test_names_with_wide_characters_are_cut_by_the_cells_that_they_take(name: str, most: int, shown: str) -> None:
+    assert elided(name, most) == shown
+    assert cell_len(shown) <= most
+
+
+@cases("field", ["client_id", "api"])
+def test_a_cell_of_wide_characters_ends_with_an_ellipsis_where_it_is_cut(field: str) -> None:
+    text = fitting("注文テーブル", ListColumn("name", 9, field))
+    assert cell_len(text) == 9
+    assert "…" in text

@@ -14,8 +14,8 @@ from tests.conftest import PCAPS, some_of
 from tests.findings.conversations import Talk, grown, produce, written
 from tests.tui.main_driver import JAVA, opened, to
 from tests.tui.shared_screens import SharedScreens
-from tui.findings_model import KEPT, FindingsModel
-from tui.screens.findings_screen import SECONDS_BETWEEN, FindingDialog, FindingsScreen
+from tui.findings_model import KEPT, FindingPlace, FindingsModel
+from tui.screens.findings_screen import SECONDS_BETWEEN, FindingDialog, FindingsScreen, _who
 from tui.screens.main_screen import MainScreen
 
 
@@ -238,3 +238,8 @@ def test_only_rows_with_findings_are_decoded_for_their_text(monkeypatch: pytest.
         assert set(decoded) == {
             row for row in with_findings if capture.findings.may_have_message_findings(np.array([row]))[0]
         }
+
+
+@pytest.mark.parametrize("client", ["", "me", "注文テーブル-consumer-12", "注文", "études-consumer-group-1"])
+def test_messages_begin_in_one_column_whatever_the_client_is_called(client: str) -> None:
+    assert _who(FindingPlace(7, client, []), first=True).cell_len == len("C7     ") + 18

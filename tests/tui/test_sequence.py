@@ -5,6 +5,7 @@ from xml.etree import ElementTree
 
 import numpy as np
 import pytest
+from rich.cells import cell_len
 
 from dissector.analysis.sequence_diagram import Lane, SequenceDiagram, sequence_diagram
 from dissector.capture_session import Capture
@@ -195,6 +196,9 @@ async def test_rows_that_the_list_hides_are_not_in_the_diagram(shared: SharedScr
 
 
 LANES = [Lane(f"client-{n}", "10.0.0.1", True) for n in range(40)] + [Lane("node 1", "b:9092", False)]
+WIDE_LANES = [Lane(f"注文-{n}-テーブル-テーブル", "10.0.0.1", True) for n in range(40)] + [
+    Lane("ノード", "b:9092", False)
+]
 
 
 @cases("width", [30, 52, 60, 100, 170])
@@ -204,7 +208,8 @@ def test_the_broker_stays_while_clients_pass(width: int) -> None:
         assert shown.lanes[-1] == 40
         assert list(shown.lanes) == sorted(shown.lanes)
         assert all(0 <= cell < width for cell in shown.cells)
-        assert all(len(words) == width for words in lane_heads(LANES, shown))
+        for lanes in (LANES, WIDE_LANES):
+            assert all(cell_len(words) == width for words in lane_heads(lanes, shown))
     for lane in range(41):
         assert lane in lane_layout(LANES, first_lane_to_show(LANES, 3, width, lane), width).lanes
 
@@ -224,6 +229,20 @@ def test_a_line_fills_its_width_wherever_its_lanes_are(tmp_path: Path) -> None:
     for source, target in [(3, 40), (40, 3), (5, 40), (0, 40), (40, 0), (20, 40), (5, 39), (0, 1)]:
         pieces = event_line(event._replace(source=source, target=target), LANES, shown, {40: 3})
         assert sum(len(piece.text) for piece in pieces) == 60, (source, target)
+
+
+@cases("words", ["注文", "注文テーブル" * 9])
+def test_an_arrow_with_wide_characters_has_its_tip(tmp_path: Path, words: str) -> None:
+    with Capture([capture_of(tmp_path, conversation(exchanges(2)))]) as capture:
+        for _ in capture.read():
+            pass
+        event = sequence_diagram(capture, range(2)).event(0)._replace(words=words)
+    shown = LaneLayout((3, 5, 40), (5, 30, 55), 60)
+    before, arrow, after = event_line(event._replace(source=3, target=40), LANES, shown, {})
+    assert [cell_len(each.text) for each in (before, arrow, after)] == [6, 49, 5]
+    assert arrow.text[-1] == "▶"
+    assert words[0] in arrow.text
+    assert arrow.text.endswith("… ─▶") == (len(words) > 20)
 
 
 @pytest.mark.exhaustive

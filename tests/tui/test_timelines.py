@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import pytest
+from rich.cells import cell_len
 
 from dissector.analysis.timelines.timeline import Phase, Timeline, TimelineEvent
 from tests.cases import cases
@@ -98,3 +99,13 @@ def test_long_names_lose_their_middles_so_that_numbers_at_their_ends_stay(width:
     assert f" {who} " in line
     assert line.endswith(words)
     assert len(line) < width
+
+
+def test_events_begin_in_one_column_whatever_the_members_are_called() -> None:
+    members = ["注文テーブル-consumer-1", "me"]
+    events = [TimelineEvent(n, 7, "SyncGroup", member, "", "") for n, member in enumerate(members)]
+    timeline = Timeline("g", "classic", [Phase("generation 1", events)], _members=dict(enumerate(members)))
+    for width in (70, 80, 120):
+        lines = ["".join(text for text, _ in each.pieces) for each in timeline_lines([timeline], 0, width)[-3:-1]]
+        first, second = (cell_len(line.partition("SyncGroup")[0]) for line in lines)
+        assert first == second, width

@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from typing import ClassVar
 
+from rich.cells import cell_len, set_cell_size
 from rich.text import Text
 from textual import work
 from textual.app import ComposeResult
@@ -94,9 +95,11 @@ class CommandDialog(Dialog[str | None]):
         self._offers, self._chosen = offers, False
         options = self._list
         options.clear_options()
-        width = max((len(offer.text) for offer in offers), default=0)
+        width = max((cell_len(clean(offer.text)) for offer in offers), default=0)
         options.add_options(
-            Option(Text.assemble((" " + clean(offer.text).ljust(width + 2), "bold"), (clean(offer.words), "dim")))
+            Option(
+                Text.assemble((" " + set_cell_size(clean(offer.text), width + 2), "bold"), (clean(offer.words), "dim"))
+            )
             for offer in offers
         )
         options.set_class(bool(offers), "shown")

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from typing import ClassVar, NamedTuple
 
+from rich.cells import cell_len, set_cell_size
 from rich.text import Text
 from textual import events
 from textual.app import ComposeResult
@@ -76,9 +77,11 @@ class Menu(Dialog[int | None]):
         self._at = at
 
     def compose(self) -> ComposeResult:
-        width = max((len(choice.name) for choice in self._choices), default=0)
+        width = max((cell_len(choice.name) for choice in self._choices), default=0)
         lines = [
-            Text.assemble((f" {c.key}  " if c.key else "", "bold"), (c.name.ljust(width + 2), "bold"), (c.words, "dim"))
+            Text.assemble(
+                (f" {c.key}  " if c.key else "", "bold"), (set_cell_size(c.name, width + 2), "bold"), (c.words, "dim")
+            )
             for c in self._choices
         ]
         options = Options(*(Option(line) for line in lines), id="menu", markup=False)

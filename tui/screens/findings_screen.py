@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from typing import ClassVar
 
+from rich.cells import set_cell_size
 from rich.style import Style
 from rich.text import Text
 from textual.app import ComposeResult
@@ -16,6 +17,7 @@ from dissector.core.text import clean, counted, seconds
 from dissector.findings.registry import explain
 from tui.findings_model import FindingGroup, FindingPlace, FindingsModel
 from tui.labels import MARKS
+from tui.list_columns import elided
 from tui.screens.dialog import Dialog
 from tui.theme import bold
 
@@ -150,9 +152,8 @@ class FindingsScreen(Dialog[tuple[int, Finding] | None]):
 
 def _who(place: FindingPlace, *, first: bool) -> Text:
     """Return connection and client, faint below a line with the same ones."""
-    name = clean(place.client or "(no client id)")
-    name = name if len(name) <= _LONGEST_NAME else f"{name[: _LONGEST_NAME - 9]}…{name[-8:]}"  # a number at the end
-    return Text(f"C{place.connection:<5} {name:<{_LONGEST_NAME}}  ", "" if first else "dim")
+    name = elided(clean(place.client or "(no client id)"), _LONGEST_NAME)
+    return Text(f"C{place.connection:<5} {set_cell_size(name, _LONGEST_NAME)}  ", "" if first else "dim")
 
 
 def _group_line(group: FindingGroup, style: Style) -> Text:

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from textwrap import wrap
 from typing import ClassVar, Final
 
-from rich.cells import cell_len
+from rich.cells import cell_len, set_cell_size
 from rich.text import Text
 from textual import work
 from textual.app import ComposeResult
@@ -117,7 +117,7 @@ def _timeline(timeline: Timeline, start_ns: int, width: int) -> Iterator[StyledL
     for phase in timeline.phases:
         beats = f" · {counted(phase.heartbeats, 'heartbeat')} without change" if phase.heartbeats else ""
         cause = f" · {clean(phase.cause)}" if phase.cause else ""
-        fits = len(phase.title) + len(cause) + len(beats) + 2 <= width
+        fits = cell_len(clean(phase.title) + cause + beats) + 2 <= width
         yield StyledLine(((f"  {clean(phase.title)}", "bar"), (cause if fits else "", ""), (beats, "dim")))
         for line in [] if fits else wrap(clean(phase.cause), max(20, width - 8), break_on_hyphens=False):
             yield StyledLine(((f"      {line}", ""),))
@@ -130,13 +130,13 @@ def _timeline(timeline: Timeline, start_ns: int, width: int) -> Iterator[StyledL
 
 def _event(event: TimelineEvent, start_ns: int, members: Sequence[str], width: int) -> StyledLine:
     """Return an event's line: number, time, member, event, details; an error comes before the details."""
-    longest = max((len(clean(each)) for each in members), default=14)
+    longest = max((cell_len(clean(each)) for each in members), default=14)
     room = 12 if width < _SLIM else 14 if width < _NARROW else min(width // 4, longest)
     who = clean(event.member)
     when = "" if width < _SLIM else f" {seconds(event.time_ns - start_ns):>11}"
     pieces = [
         (f"{event.number + 1:>8}{when}  ", "dim"),
-        (f"{elided(who, room):<{room}}  ", "name"),
+        (f"{set_cell_size(elided(who, room), room)}  ", "name"),
         (f"{event.what:<{18 if width >= _NARROW else 15}}  ", ""),
     ]
     if event.error:

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, ClassVar, Final, NamedTuple
 
+from rich.cells import cell_len, set_cell_size
 from rich.text import Text
 from textual import events, work
 from textual.app import ComposeResult
@@ -172,9 +173,9 @@ class FilterBar(Vertical):
         self._offers, self._chosen = offers[:MOST_OFFERED], False
         options = self.query_one(OptionList)
         options.clear_options()
-        width = max((len(offer.text) for offer in self._offers), default=0)
+        width = max((cell_len(clean(offer.text)) for offer in self._offers), default=0)
         options.add_options(
-            Option(Text.assemble((clean(offer.text).ljust(width + 2), "bold"), (clean(offer.words), "dim")))
+            Option(Text.assemble((set_cell_size(clean(offer.text), width + 2), "bold"), (clean(offer.words), "dim")))
             for offer in self._offers
         )
         options.set_class(bool(self._offers), "shown")
