@@ -65,8 +65,6 @@ def rest_lines(left: int) -> Iterator[StyledLine]:
 
 def broker_lines(ends: CaptureConnections, most: int) -> Iterator[StyledLine]:
     """Yield a line for each broker, below it what is wrong there."""
-    if not ends.brokers:
-        return
     yield head_line(f"{'conns':>8}{'refused':>9}{'unused':>8}{'no reply':>10}{'silent':>10}  Brokers")
     for broker in ends.brokers[:most]:
         silent = broker.silence.length_ns if broker.silence is not None else 0
@@ -123,8 +121,6 @@ def _unused_line(start_ns: int, unused: UnusedConnection) -> StyledLine:
 
 def handshake_lines(ends: CaptureConnections, width: int, most: int) -> Iterator[StyledLine]:
     """Yield a line for each connection that stays encrypted, below it what its handshake says."""
-    if not ends.handshakes:
-        return
     yield head_line("  TLS handshakes of connections that are not decrypted")
     for each in ends.handshakes[:most]:
         mark, role = _BAD if each.is_failed else (" ", "")

@@ -163,24 +163,26 @@ class PageTab(NamedTuple):
 
 
 def tabs(page: str, width: int) -> list[PageTab]:
-    """Return the names that fit, the shown page's among them."""
+    """Return the names that fit, the shown page's among them, and a cell for an ellipsis at each end that has more."""
     pages = list(PAGES)
     names = [PAGES[each] if width >= 100 else SHORT.get(each, PAGES[each]) for each in pages]
     first = 0
-    while first < pages.index(page) and sum(len(name) + 2 for name in names[first : pages.index(page) + 1]) > width:
+    while first < pages.index(page) and sum(len(name) + 2 for name in names[first : pages.index(page) + 1]) > width - 2:
         first += 1
     found: list[PageTab] = []
     for each, name in zip(pages[first:], names[first:], strict=True):
-        start = found[-1].cells.stop if found else 0
+        start = found[-1].cells.stop if found else int(first > 0)
         found.append(PageTab(each, f" {name} ", range(start, start + len(name) + 2)))
-    return [tab for tab in found if tab.cells.stop <= width or tab.page == page]
+    room = width if found[-1].cells.stop <= width else width - 1
+    return [tab for tab in found if tab.cells.stop <= room or tab.page == page]
 
 
 def overview_lines(picture: OverviewSnapshot, page: str, width: int) -> list[StyledLine]:
     """Return the lines of a page."""
     if page == "summary":
         return list(_summary(picture, width))
-    return list(_page(picture, page, width, MOST))
+    lines = list(_page(picture, page, width, MOST))
+    return lines if len(lines) > 1 else [*lines, StyledLine((("  none", "dim"),))]
 
 
 def _summary(picture: OverviewSnapshot, width: int) -> Iterator[StyledLine]:

@@ -19,6 +19,7 @@ from dissector.records.record_text import (
 )
 from dissector.records.values.opened import BYTES, NULL, OpenedValue
 from dissector.records.values.trace_context import header_value, header_words
+from tui.list_columns import SHORTEST_NAME, elided
 
 MOST_TEXT: Final = 1 << 18
 """Characters of a value that are shown."""
@@ -103,8 +104,10 @@ def _cell(opened: OpenedValue) -> tuple[str, str]:
 
 def record_lines(record: ExchangeRecord, carried: str, width: int, *, as_hex: bool) -> list[Pieces]:
     """Return all of a record, wrapped; `carried` says what carries it."""
-    place = f"{topic_words(record)} @ {offset_text(record)}"
-    lines: list[Pieces] = [[(place, "head"), (f"  {time_words(record.timestamp)}  {carried}", "dim")]]
+    words, offset = f"{time_words(record.timestamp)}  {carried}", f" @ {offset_text(record)}"
+    place = (elided(topic_words(record), max(SHORTEST_NAME, width - len(offset))) + offset, "head")
+    fits = cell_len(place[0]) + 2 + cell_len(words) <= width
+    lines: list[Pieces] = [[place, (f"  {words}", "dim")]] if fits else [[place], [(words, "dim")]]
     if record.is_control:
         lines.append([("a control record: it ends a transaction, or belongs to KRaft", "dim")])
     lines += _part("key", record.key, record.opened_key, width, as_hex=as_hex)

@@ -214,6 +214,9 @@ Menu, ColumnMenu { align: center middle; }
 #menu { width: auto; max-width: 90%; min-width: 30; height: auto; max-height: 80%; border: round $primary; }
 #menu { background: $panel; text-wrap: nowrap; text-overflow: ellipsis; }
 
+CommandPalette #--input { border-top: hkey $boost; }
+CommandPalette CommandList { border-bottom: hkey $boost; text-wrap: nowrap; text-overflow: ellipsis; }
+
 Prompt, WriteDialog, ExportDialog { align: center middle; }
 #export { width: 80%; max-width: 90; min-width: 40; height: auto; border: round $primary; background: $panel; }
 #export-file { height: 1; padding: 0 1; }

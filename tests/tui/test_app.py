@@ -329,3 +329,12 @@ def test_keys_are_found_by_all_words_of_a_line_or_by_the_key_itself() -> None:
 )  # fmt: skip
 def test_the_palette_ranks_what_a_word_names_before_what_contains_it(title: str, typed: str, rank: int) -> None:
     assert naming(title, [typed]) == rank
+
+
+@pytest.mark.long
+async def test_what_a_command_of_the_palette_does_ends_with_an_ellipsis_where_it_is_cut() -> None:
+    async with opened(JAVA, size=(80, 24)) as screen:
+        await screen.press("ctrl+p", *"graph")
+        await screen.until(lambda: "IO graph: exchanges" in screen.lines())
+        [line] = [line for line in screen.lines().splitlines() if "IO graph: exchanges" in line]
+        assert line.rstrip().endswith("…")

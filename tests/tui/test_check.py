@@ -86,7 +86,7 @@ async def test_what_is_said_of_several_messages_is_one_line_until_m_shows_each()
         await screen.press("m")
         assert "60  ≠ request (rest)" in screen.lines()
         assert "63  ≠ request (rest)" in screen.lines()
-        assert lines(screen).count == count + 1
+        assert lines(screen).count == count + 2, "a message takes two lines"
         await screen.press("m")
         assert lines(screen).count == count
 

@@ -184,3 +184,12 @@ async def test_a_hundred_thousand_pairs_cost_no_more_than_what_is_drawn() -> Non
         assert screen.diff.pairs.cursor > 100_000
         looked = model.differing.cache_info()
         assert looked.hits + looked.misses < 500
+
+
+@pytest.mark.long
+async def test_what_follows_from_a_cause_ends_with_an_ellipsis_where_it_is_cut() -> None:
+    async with opened(size=(80, 24)) as screen:
+        assert screen.text("#inspector").count("\n") == 3
+        assert screen.text("#inspector").endswith("…")
+        await screen.resize((200, 60))
+        assert not screen.text("#inspector").endswith("…")

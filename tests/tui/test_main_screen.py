@@ -257,3 +257,14 @@ async def test_a_number_before_a_key_counts_lines() -> None:
         assert screen.path == "header.request_api_key"
         await screen.press("9", "9", "9", "9", "j")
         assert screen.fields.cursor_line == screen.fields.last_line
+
+
+@pytest.mark.long
+@pytest.mark.slow
+async def test_what_is_said_of_a_row_has_two_lines_where_there_is_room() -> None:
+    async with opened(JAVA) as screen:
+        assert screen.text("#inspector").endswith("2.2 ms ·\napache-kafka-java")
+        await screen.resize((120, 30))
+        assert "\n" not in screen.text("#inspector")
+        await screen.resize((200, 60))
+        assert screen.text("#inspector").endswith("2.2 ms · apache-kafka-java")

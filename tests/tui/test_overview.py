@@ -255,7 +255,8 @@ def test_handshakes_without_keys_are_rows_to_open(name: str, words: tuple[str, .
 
 
 def test_decrypted_connections_are_not_listed() -> None:
-    assert drawn(str(PCAPS / "tls/java-1.2-mtls.pcapng"), "tls") == []
+    [_, line] = drawn(str(PCAPS / "tls/java-1.2-mtls.pcapng"), "tls")
+    assert line == ("  none", None)
 
 
 def without_secrets(data: bytes) -> bytes:
@@ -293,7 +294,28 @@ def test_a_picture_of_nothing_has_no_parts() -> None:
 @cases("width", [40, 58, 78, 118, 198])
 def test_every_page_has_lines_for_every_width(page: str, width: int) -> None:
     assert page == "tls" or any(line.target for line in overview_lines(transactions(), page, width))
-    assert page in [tab.page for tab in tabs(page, width)]
+    shown = tabs(page, width)
+    assert page in [tab.page for tab in shown]
+    hidden_left, hidden_right = shown[0].page != next(iter(PAGES)), shown[-1].page != list(PAGES)[-1]
+    assert shown[0].cells.start == hidden_left, "a cell for an ellipsis"
+    assert shown[-1].cells.stop + hidden_right <= width
+
+
+@cases("page", [each for each in PAGES if each not in ("summary", "version", "latency", "field")])
+def test_a_page_without_lines_says_so(page: str) -> None:
+    lines = overview_lines(overview_snapshot(Statistics()), page, 80)
+    assert lines[-1].pieces == (("  none", "dim"),)
+    assert len(lines) == 2
+
+
+@pytest.mark.long
+async def test_names_of_pages_that_do_not_fit_leave_an_ellipsis() -> None:
+    async with opened(TRANSACTIONS, size=(80, 24)) as (screen, _):
+        await screen.press("o")
+        assert screen.lines().splitlines()[1].rstrip().endswith("Errors …")
+        await screen.press("left")
+        assert screen.lines().splitlines()[1].startswith(" … Clients")
+        assert screen.lines().splitlines()[1].rstrip().endswith("TLS")
 
 
 @cache

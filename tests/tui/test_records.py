@@ -63,7 +63,7 @@ async def test_capital_r_lists_all_records_at_every_size() -> None:
         for size in SIZES:
             await screen.resize(size)
             drawn = screen.lines()
-            for words in ("Records · orders", "● 96", "Topic-part", "bare-0", "Key", "Value", '"id":15'):
+            for words in ("Records · orders", "● listed", "Topic-part", "bare-0", "Key", "Value", '"id":15'):
                 assert words in drawn, (size, words)
         assert '"sku": "teapot"' in drawn
         assert "avro · schema bare-value shop.Order" in drawn
@@ -252,5 +252,11 @@ def test_a_long_value_wraps_in_bounded_lines() -> None:
     record.value = b'{"text": "' + b"x" * 1_000_000 + b'"}'
     drawn = record_lines(record, "Produce 1", 80, as_hex=False)
     assert len(drawn) <= 10_000
-    assert max(sum(len(text) for text, _ in line) for line in drawn[1:]) <= 80
+    assert max(sum(len(text) for text, _ in line) for line in drawn) <= 80
+    record.topic = "orders-" * 20
+    for width in (57, 76, 80, 300):
+        lines = ["".join(text for text, _ in line) for line in record_lines(record, "Produce 1", width, as_hex=False)]
+        head = lines[: lines.index("")]
+        assert all(len(line) <= width for line in head)
+        assert all(words in " ".join(head) for words in ("-0 @ +0", "2026-", "Z  Produce 1"))
     assert "more characters" in drawn[-1][0][0]

@@ -22,7 +22,7 @@ CAPTURES: Final = ("*.pcap*", "*.cap*")
 MOST_OFFERED: Final = 100
 LONGEST_NAME: Final = 60
 """Characters of a client id or of a software."""
-HINT: Final = "part of a client id, a software name, or C and a number; most APIs in common first"
+HINT: Final = "a client id, a software or C4; the most alike first"
 NOBODY: Final = "nobody sends requests on this connection"
 ALONE: Final = "there is no other client or connection"
 

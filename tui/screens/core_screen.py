@@ -20,6 +20,7 @@ from dissector.core.text import clean, counted
 from dissector.exchange.tls_words import handshake_fields
 from dissector.protocol.tree import Node
 from tui.exchange_model import ExchangeModel
+from tui.fitted_text import fitted_lines
 from tui.labels import byte_words, bytes_title, inspector_text, range_readings, row_words
 from tui.location_history import Location, LocationHistory
 from tui.messages import GoTo
@@ -239,7 +240,10 @@ class CoreScreen(CaptureScreen):
         roomy = self.app.size.height >= ROOMY
         inspector = self.query_one("#inspector", Static)
         inspector.styles.height = 2 if roomy else 1
-        inspector.update(summary.append("\n" if roomy else " · ").append_text(more) if more else summary)
+        if roomy and not more:
+            inspector.update(fitted_lines(self.app.console, summary, self.app.size.width - 2, 2))
+        else:
+            inspector.update(summary.append("\n" if roomy else " · ").append_text(more) if more else summary)
 
     def on_exchange_list_row_chosen(self, event: ExchangeList.RowChosen) -> None:
         if event.number == self.model.number or event.numbering != self.exchange_list.numbering:

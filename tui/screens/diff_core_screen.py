@@ -24,6 +24,7 @@ from tui.diff_model import SIDES, DiffModel, row_of
 from tui.diff_runner import compare
 from tui.exchange_model import ExchangeModel
 from tui.feature import FeatureScreen
+from tui.fitted_text import fitted_lines
 from tui.labels import byte_readings, hex_place, inspector_text
 from tui.messages import CaptureFailed
 from tui.threads import Stopped, call_on_ui
@@ -34,6 +35,7 @@ from tui.widgets.key_footer import KeyFooter
 
 FIRST: Final = 2
 """Number of screens if this one was opened first: Textual has a default screen below."""
+INSPECTOR_LINES: Final = 4
 
 
 class DiffCoreScreen(FeatureScreen):
@@ -44,7 +46,7 @@ class DiffCoreScreen(FeatureScreen):
     #causes, #pairs { height: 9fr; }
     #differences { height: 7fr; border-top: solid $boost; border-title-color: $secondary; }
     #both { height: 6fr; }
-    #inspector { height: 4; text-wrap: wrap; }
+    #inspector { height: 4; }
     #bytes-a, #bytes-b {
       width: 1fr; border-top: solid $boost; border-title-color: $secondary; background: $surface;
       scrollbar-size: 1 1; overflow-x: hidden;
@@ -133,6 +135,7 @@ class DiffCoreScreen(FeatureScreen):
         for each in self.features:
             each.resized()
         self.draw_title()
+        self.draw_inspector()
 
     def compare(self) -> None:
         """Compare, or compare again: the old comparison is shown until the new one is done."""
@@ -282,7 +285,8 @@ class DiffCoreScreen(FeatureScreen):
                 text.append_text(Text(" · ").join(inspector_text(side.node, side.traced.message, side.side)))
             else:
                 text.append(line_text(self.model, self.model.lines[self.model.line]))
-        self.query_one("#inspector", Static).update(text)
+        width = self.app.size.width - 2
+        self.query_one("#inspector", Static).update(fitted_lines(self.app.console, text, width, INSPECTOR_LINES))
 
     @on(CellList.LineChosen, "#pairs")
     def _pair_chosen(self, event: CellList.LineChosen) -> None:

@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Callable, Sequence
+from textwrap import wrap
 from typing import ClassVar, Final, NamedTuple
 
 from rich.text import Text
@@ -15,12 +16,15 @@ from dissector.capture.fault_counts import FaultCount, FiredFault
 from dissector.core.text import clean
 from dissector.protocol.schema.loader import api_name
 from tui.screens.dialog import Dialog
+from tui.widgets.line_list import INDENT, LEAST_TEXT
 from tui.widgets.options import Options
 
 SECONDS_BETWEEN: Final = 0.3
 ARMED, DISARMED = "●", "○"
 LONGEST: Final = 300
 """Characters of a rule that are shown, on as many lines as they need."""
+_AROUND: Final = 5
+"""Cells of the borders, of the padding and of a scroll bar."""
 _RULE, _FIRED = "rule", "fired"
 
 
@@ -104,7 +108,8 @@ class FaultsScreen(Dialog[FiredFault | None]):
 
     def _options(self) -> list[Option]:
         counts, fired = self._shown
-        rules = [Option(_rule_line(each), id=f"{_RULE} {number}") for number, each in enumerate(counts, 1)]
+        room = self.app.size.width * 96 // 100 - _AROUND
+        rules = [Option(_rule_line(each, room), id=f"{_RULE} {number}") for number, each in enumerate(counts, 1)]
         last = [Option(self._fired_line(each), id=f"{_FIRED} {each}") for each in reversed(fired)]
         heading = [Option(Text(" last fired", "bold"), disabled=True)] if last else []
         return [*rules, *heading, *last]
@@ -145,11 +150,15 @@ class FaultsScreen(Dialog[FiredFault | None]):
         self._list.action_cursor_up()
 
 
-def _rule_line(count: FaultCount) -> Text:
+def _rule_line(count: FaultCount, width: int) -> Text:
+    """Return a rule in lines of `width` cells, below its own beginning where there is room."""
     mark = ARMED if count.is_armed else DISARMED
     line = Text(f" {mark} ", "bold" if count.is_armed else "dim")
     line.append(f"{clean(count.name):<8} ", "bold").append(f"fired {count.fired:,} of {count.matched:,}  ")
     if count.unable:
-        line.append(f"{count.unable:,} it could not  ", "dim")
+        line.append(f"{count.unable:,} could not be changed  ", "dim")
+    indent = line.cell_len if width - line.cell_len >= LEAST_TEXT else INDENT
+    line.append("" if indent == line.cell_len else f"\n{' ' * indent}")
     rule = count.rule if len(count.rule) <= LONGEST else f"{count.rule[:LONGEST]}…"
-    return line.append(clean(rule), "" if count.is_armed else "dim")
+    parts = wrap(clean(rule), max(LEAST_TEXT, width - indent), break_on_hyphens=False)
+    return line.append(f"\n{' ' * indent}".join(parts), "" if count.is_armed else "dim")

@@ -91,9 +91,11 @@ class OverviewScreen(SnapshotScreen[str | int | None]):
 
     def _draw(self, *, restart: bool = False) -> None:
         self.draw_title()
-        pages = Text()
-        for tab in self._tabs:
+        pages, shown = Text(), self._tabs
+        pages.append("…" if shown[0].cells.start else "")
+        for tab in shown:
             pages.append(tab.name, "reverse bold" if tab.page == self._page else "")
+        pages.append("" if shown[-1].page == list(PAGES)[-1] else "…")
         self.query_one("#pages", Static).update(pages)
         picture, page = self.picture, self._page
         if picture is not None:

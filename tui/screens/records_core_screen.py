@@ -168,7 +168,7 @@ class RecordsCoreScreen(SnapshotScreen[OpenedRecord | None]):
 
     def _say_working(self, words: str) -> None:
         self._working = words
-        self.say(f"○ {words}" if words else f"● {len(self._model):,}")
+        self.say(f"○ {words}" if words else "● listed")
 
     # The record under the cursor.
 

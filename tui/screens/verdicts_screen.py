@@ -16,7 +16,7 @@ from tui.location_history import Location
 from tui.screens.dialog import ResultScreen
 from tui.threads import Stopped, call_on_ui
 from tui.widgets.key_footer import KeyFooter
-from tui.widgets.line_list import LineList, StyledLine
+from tui.widgets.line_list import LineList, StyledLine, broken_line
 
 Watch = Callable[[int], None]
 """Called with the number of each exchange; raises `Stopped` if the screen is closed."""
@@ -86,7 +86,7 @@ class VerdictsScreen(ResultScreen[Location | None]):
     def _draw_lines(self) -> None:
         if self._lines is not None:
             lines = self._lines(self._whole)
-            self.query_one(LineList).show(lambda _: lines)
+            self.query_one(LineList).show(lambda width: [part for line in lines for part in broken_line(line, width)])
 
     def action_whole(self) -> None:
         self._whole = not self._whole

@@ -3,7 +3,7 @@
 Lines are made for a width, and again when it changes. Their text must be clean.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import ClassVar, Final, NamedTuple
 
 from rich.cells import cell_len, set_cell_size
@@ -15,10 +15,14 @@ from textual.geometry import Size
 from textual.message import Message
 from textual.strip import Strip
 
+from tui.fitted_text import first_part
 from tui.widgets.scrolling import CursorLines
 
 ROLES: Final = ("head", "bar", "bad", "warning", "good", "dim", "name")
 """The roles of text, besides plain: each has a color of the theme."""
+LEAST_TEXT: Final = 20
+"""Cells for text from which on it continues below its own beginning, and not at `INDENT`."""
+INDENT: Final = 10
 
 
 class StyledLine(NamedTuple):
@@ -28,6 +32,26 @@ class StyledLine(NamedTuple):
     target: object = None
     is_head: bool = False
     """Whether a section begins here."""
+
+
+def broken_line(line: StyledLine, width: int) -> Iterator[StyledLine]:
+    """Yield a line in lines of `width` cells: what does not fit continues below the beginning of its piece. The first
+    line alone can be selected."""
+    room, used = width - 1, 0
+    indent = min(room // 2, INDENT)
+    pieces: list[tuple[str, str]] = []
+    target, is_head = line.target, line.is_head
+    for text, role in line.pieces:
+        indent = used if room - used >= LEAST_TEXT else indent
+        rest = text
+        while cell_len(rest) > room - used and rest.strip():
+            is_below = used > indent and room - used < LEAST_TEXT
+            first, rest = ("", rest.lstrip()) if is_below else first_part(rest, room - used)
+            yield StyledLine((*pieces, (first, role)), target, is_head)
+            pieces, used, target, is_head = [(" " * indent, "")], indent, None, False
+        pieces.append((rest, role))
+        used += cell_len(rest)
+    yield StyledLine(tuple(pieces), target, is_head)
 
 
 Build = Callable[[int], Sequence[StyledLine]]
@@ -86,8 +110,12 @@ class LineList(CursorLines):
         return len(self._lines)
 
     def _lay(self) -> None:
-        self._lines = self._build(self._across) if self._across > 0 else ()
-        self.virtual_size = Size(self._across, len(self._lines))
+        across = self._across
+        self._lines = self._build(across) if across > 0 else ()
+        if len(self._lines) > self.size.height and not self.show_vertical_scrollbar and across > 1:
+            across -= self.styles.scrollbar_size_vertical  # that of the scroll bar that these lines bring
+            self._lines = self._build(across)
+        self.virtual_size = Size(across, len(self._lines))
         self.redraw()
 
     def line_strip(self, number: int, *, chosen: bool) -> Strip:
@@ -108,7 +136,7 @@ class LineList(CursorLines):
         return Strip(segments).adjust_cell_length(self._across, style)
 
     def on_resize(self) -> None:
-        self._lay()
+        self.show(self._build)  # the line under the cursor may have another number
 
     def _into_view(self) -> None:
         """Scroll the cursor's line into view, with the heading above it if the cursor is on the first line of a
