@@ -120,7 +120,9 @@ CSS: Final = (
     """
 Screen { background: $background; }
 ModalScreen { background: $background 60%; }
-#title { height: 1; background: $panel; color: $foreground; padding: 0 1; }
+#title {
+  height: 1; background: $panel; color: $foreground; padding: 0 1; text-wrap: nowrap; text-overflow: ellipsis;
+}
 LiveScreen #title { height: 2; }
 #notice { height: auto; max-height: 3; background: $notice; color: $foreground; padding: 0 1; display: none; }
 #notice.shown { display: block; }

@@ -268,3 +268,14 @@ async def test_what_is_said_of_a_row_has_two_lines_where_there_is_room() -> None
         assert "\n" not in screen.text("#inspector")
         await screen.resize((200, 60))
         assert screen.text("#inspector").endswith("2.2 ms · apache-kafka-java")
+
+
+@pytest.mark.long
+@pytest.mark.slow
+async def test_where_a_title_has_no_room_it_says_less_of_what_runs(monkeypatch: pytest.MonkeyPatch) -> None:
+    async with opened(JAVA, size=(60, 20)) as screen:
+        monkeypatch.setattr(screen.main.findings, "status_words", lambda: " · analyzing 50 %")
+        screen.main.draw_title()
+        assert screen.text("#title").endswith("15 connections         ● 100%"), "the largest part of what does not fit"
+        await screen.resize((80, 24))
+        assert screen.text("#title").endswith("15 connections            ● 100% · analyzing 50 %")

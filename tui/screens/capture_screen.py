@@ -134,9 +134,11 @@ class CaptureScreen(FeatureScreen):
             f" · {counted(len(self.capture), 'exchange')} · {counted(len(self.capture.connections), 'connection')}", ""
         )
         title.append(self._shown_words())
-        state = progress_words(self._progress, done=self.done) + self._status_words()
+        state, working = progress_words(self._progress, done=self.done), self._status_words()
         names = Text(", ".join(_title_name(name) for name in self.capture.names), "bold")
         room = self.app.size.width - 2 - title.cell_len - len(state) - 1
+        if room - len(working) >= min(LEAST_NAME, names.cell_len):
+            state, room = state + working, room - len(working)
         names.truncate(max(LEAST_NAME, room), overflow="ellipsis")
         gap = " " * max(1, room + 1 - names.cell_len)
         self.query_one("#title", Static).update(names.append_text(title).append(gap).append(state, "dim"))
