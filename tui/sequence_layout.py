@@ -88,8 +88,9 @@ def lane_heads(lanes: Sequence[Lane], shown: LaneLayout) -> list[str]:
     rows = ["", ""]
     for number, cell in zip(shown.lanes, shown.cells, strict=True):
         name, _, address = lane_label(lanes[number]).rpartition(" · ")
+        room = min(shown.gap, min(cell, shown.width - cell) + shown.gap // 2)  # half of the way to the next lane
         for at, words in enumerate((name, address)):
-            text = words if cell_len(words) < shown.gap else "…" + ending(words, shown.gap - 2)
+            text = words if cell_len(words) < room else "…" + ending(words, room - 2)
             start = max(0, min(shown.width - cell_len(text), cell - cell_len(text) // 2))
             rows[at] = set_cell_size(rows[at], start) + text
     return [set_cell_size(row, shown.width) for row in rows]

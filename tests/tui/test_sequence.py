@@ -1,5 +1,6 @@
 """The sequence diagram, driven by keys and clicks."""
 
+import re
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -209,7 +210,9 @@ def test_the_broker_stays_while_clients_pass(width: int) -> None:
         assert list(shown.lanes) == sorted(shown.lanes)
         assert all(0 <= cell < width for cell in shown.cells)
         for lanes in (LANES, WIDE_LANES):
-            assert all(cell_len(words) == width for words in lane_heads(lanes, shown))
+            heads = lane_heads(lanes, shown)
+            assert all(cell_len(words) == width for words in heads)
+            assert not re.search(r"\S…", heads[0]), "a name runs into the next one"
     for lane in range(41):
         assert lane in lane_layout(LANES, first_lane_to_show(LANES, 3, width, lane), width).lanes
 
