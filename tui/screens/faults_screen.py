@@ -23,6 +23,8 @@ SECONDS_BETWEEN: Final = 0.3
 ARMED, DISARMED = "●", "○"
 LONGEST: Final = 300
 """Characters of a rule that are shown, on as many lines as they need."""
+_LEAST_RULE: Final = 40
+"""Cells for a rule from which on it is beside its counts, and not below them."""
 _AROUND: Final = 5
 """Cells of the borders, of the padding and of a scroll bar."""
 _RULE, _FIRED = "rule", "fired"
@@ -157,7 +159,7 @@ def _rule_line(count: FaultCount, width: int) -> Text:
     line.append(f"{clean(count.name):<8} ", "bold").append(f"fired {count.fired:,} of {count.matched:,}  ")
     if count.unable:
         line.append(f"{count.unable:,} could not be changed  ", "dim")
-    indent = line.cell_len if width - line.cell_len >= LEAST_TEXT else INDENT
+    indent = line.cell_len if width - line.cell_len >= _LEAST_RULE else INDENT
     line.append("" if indent == line.cell_len else f"\n{' ' * indent}")
     rule = count.rule if len(count.rule) <= LONGEST else f"{count.rule[:LONGEST]}…"
     parts = wrap(clean(rule), max(LEAST_TEXT, width - indent), break_on_hyphens=False)

@@ -19,7 +19,7 @@ from tui.screens.dialog import Dialog
 from tui.widgets.options import Options
 
 SECONDS_BETWEEN: Final = 0.3
-_KEYS: Final = "a send · A send all · e edit · x drop · X close · + time · i filter · JK scroll"
+_KEYS: Final = "a send · A all · e edit · x drop · X close · + time · i filter · JK scroll"
 
 
 class Holding(Protocol):
