@@ -7,6 +7,8 @@ from rich.text import Text
 
 def fitted_lines(console: Console, text: Text, width: int, most: int) -> Text:
     """Return a text in at most so many lines of `width` cells; if it is longer, the last one ends with an ellipsis."""
+    if text.cell_len <= width:
+        return text
     lines = list(text.wrap(console, max(1, width)))
     for each in lines:
         each.rstrip()

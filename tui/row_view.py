@@ -109,8 +109,12 @@ class RowView:
             self.keep(np.union1d(others, fitting))
 
     def renumber(self, moved: Callable[[Int64], Int64]) -> None:
-        """Take new numbers of rows: `moved` returns them."""
-        self._order = None if self._order is None else moved(self._order)
+        """Take new numbers of rows: `moved` returns them. Rows that came since they were sorted are behind the others,
+        also those whose new numbers are smaller."""
+        if self._order is not None:
+            order = moved(self._order)
+            count = max(self._count, int(order.max(initial=-1)) + 1)
+            self._order = np.concatenate([order, np.setdiff1d(np.arange(count), order, assume_unique=True)])
         self._marked = None if self._marked is None else np.sort(moved(self._marked))
         self.keep(None if self._kept is None else np.sort(moved(self._kept.values)))
 

@@ -83,3 +83,13 @@ def test_a_filter_may_find_rows_that_came_since_the_list_grew() -> None:
     view = _view({1, 5}, None, [2, 1, 0], count=3)
     assert [view.position(number) for number in (1, 5, 2)] == [0, 1, None]
     assert view.nearest(0) == 0
+
+
+@pytest.mark.parametrize("count", [3, 6])
+def test_rows_that_came_since_others_were_sorted_may_get_smaller_numbers(count: int) -> None:
+    view = _view(None, None, [2, 0, 1], count=count)
+    new = np.array([0, 2, 5, 1, 3, 4])
+    view.renumber(lambda rows: new[rows])
+    view.grow(7)
+    assert [view.number(at) for at in range(len(view))] == [5, 0, 2, 1, 3, 4, 6]
+    assert view.position(4) == 5
