@@ -30,15 +30,18 @@ from dissector.tables.row_batches import TableRow
 
 _KEY: Final = ("day", "capture", "epoch", "packet", "start")
 RECORDS_TOGETHER: Final = 1 << 14
-"""Records of which columns are made together."""
+"""Records of which columns are made together, ..."""
+BYTES_TOGETHER: Final = 4 << 20
+"""... and the decompressed bytes of their batches from which they are not joined by more."""
 
 
+_NONE: Final = np.zeros(0, np.int64)
 CarriedRows = tuple[str, Int64, Columns]
 """Rows of a table, each with the place of the exchange that carried it."""
 
 
 class Made(NamedTuple):
-    """Rows of tables, and the exchanges that they are of."""
+    """Rows of tables, and the exchanges of which all rows are there now."""
 
     tables: list[TableRow]
     rows: Int64
@@ -69,14 +72,12 @@ class PackedRowBuilder:
             is_known &= whole.bodies.requests.sizes <= cell_json.MAX_BYTES
             is_known &= whole.bodies.responses.sizes <= cell_json.MAX_BYTES
             where = self._where(whole.rows)
-            carried, refused = self._carried(whole, where)
-            is_known[refused] = False
-            yield self._made(whole, where, info, carried, is_known)
+            for carried in self._carried(whole, where, is_known):
+                yield Made([(table, pa.table(_kept(cells, is_known[row]))) for table, row, cells in carried], _NONE)
+            yield self._made(whole, where, info, is_known)
 
-    def _made(
-        self, whole: PackedRows, where: Columns, info: Sequence[str | None], carried: list[CarriedRows], is_known: Bool,
-    ) -> Made:  # fmt: skip
-        """Return the rows of the exchanges that are known."""
+    def _made(self, whole: PackedRows, where: Columns, info: Sequence[str | None], is_known: Bool) -> Made:
+        """Return the rows of the exchanges that are known, but those of what they carry."""
         exchanges = self._exchanges(whole, where, info)
         tables = [("exchanges", exchanges)]
         if self._keeps_bodies:
@@ -93,8 +94,6 @@ class PackedRowBuilder:
             found.append((PARTITIONS, pa.table(_kept(columns, is_kept))))
         is_left = is_known & ~partitions.is_known
         found += body_columns(api_keys, whole.bodies.requests, whole.bodies.responses, is_left, where)
-        for table, row, columns in carried:
-            found.append((table, pa.table(_kept(columns, is_known[row]))))
         return Made(found, whole.rows[is_known])
 
     def _where(self, rows: Int64) -> Columns:
@@ -163,26 +162,26 @@ class PackedRowBuilder:
     def _keeps_bytes(self, layout: MessageLayout) -> bool:
         return self._keeps_records or not has_records_field(layout)
 
-    def _carried(self, whole: PackedRows, where: Columns) -> tuple[list[CarriedRows], Int64]:
-        """The batches and records of rows; and the places of rows that need a careful look."""
-        found: list[CarriedRows] = []
-        refused = [np.zeros(0, np.int64)]
+    def _carried(self, whole: PackedRows, where: Columns, is_known: Bool) -> Iterator[list[CarriedRows]]:
+        """Yield the batches and records of rows, some at a time: all of a row together, once it is no more known if it
+        needs a careful look. No more is held than of a few rows, as batches may become a thousand times as large."""
         pieces: list[CarriedColumns] = []
-        count = 0
+        count = size = 0
         for carried in whole.messages.records(whole.rows):
-            refused.append(carried.refused)
+            is_full = count >= RECORDS_TOGETHER or size >= BYTES_TOGETHER
+            if is_full and carried.row[:1].tolist() != pieces[-1].row[-1:].tolist():
+                found, pieces, count, size = self._together(pieces, where, is_known), [], 0, 0
+                yield found
+            is_known[carried.refused] = False
             if carried.is_batch.any():
                 pieces.append(kept(carried))
                 count += len(carried.records.offset)
-            if count >= RECORDS_TOGETHER:
-                refused += self._add_carried(pieces, where, found)
-                pieces, count = [], 0
+                size += len(pieces[-1].records.data)
         if pieces:
-            refused += self._add_carried(pieces, where, found)
-        return found, np.concatenate(refused)
+            yield self._together(pieces, where, is_known)
 
-    def _add_carried(self, pieces: Sequence[CarriedColumns], where: Columns, found: list[CarriedRows]) -> list[Int64]:
-        """Add the rows of pieces. Return the places of rows that need a careful look."""
+    def _together(self, pieces: Sequence[CarriedColumns], where: Columns, is_known: Bool) -> list[CarriedRows]:
+        """Return the rows of pieces. What needs a careful look is no more known."""
         carried = joined(pieces)
         is_batch = carried.is_batch
         try:
@@ -190,14 +189,16 @@ class PackedRowBuilder:
             of_records = record_columns(carried, keeps_contents=self._keeps_records)
         except pa.ArrowInvalid:  # the name of a header is no UTF-8
             if len(pieces) == 1:
-                return [carried.row]
-            return [row for piece in pieces for row in self._add_carried([piece], where, found)]
-        for table, row, columns in (
-            ("batches", carried.row[is_batch], of_batches),
-            ("records", carried.row[carried.records.entry], of_records),
-        ):
-            found.append((table, row, {name: each.take(row) for name, each in where.items()} | columns))
-        return []
+                is_known[carried.row] = False
+                return []
+            return [row for piece in pieces for row in self._together([piece], where, is_known)]
+        return [
+            (table, row, {name: each.take(row) for name, each in where.items()} | columns)
+            for table, row, columns in (
+                ("batches", carried.row[is_batch], of_batches),
+                ("records", carried.row[carried.records.entry], of_records),
+            )
+        ]
 
 
 def _findings(whole: PackedRows) -> list[tuple[int, int, Finding]]:

@@ -14,9 +14,10 @@ from dissector.conversation import Conversation, End, Turn, packets, pcapng
 from dissector.core.arrays import Int64
 from dissector.pipeline import packed_rows
 from dissector.pipeline.carried_columns import Columns, record_columns
-from dissector.pipeline.packed_rows import Made, PackedRowBuilder
+from dissector.pipeline.packed_rows import BYTES_TOGETHER, Made, PackedRowBuilder
 from dissector.pipeline.partition_rows import WriteOptions
 from dissector.protocol.records.from_json import records_bytes
+from dissector.protocol.records.opened_sections import MOST_PLAIN
 from dissector.tables.arrow_types import arrow_schema
 from dissector.tables.schemas import BY_NAME, FACT_TABLES
 from tests.conftest import PCAPS, some_bundled, some_of
@@ -31,6 +32,7 @@ RECORD: Final = {"offset": 0, "timestamp": 0, "key": None, "value": "01140000", 
 """With a NoOpRecord of the metadata log."""
 COMMIT: Final = RECORD | {"key": "00000001", "value": "000000000000"}
 """The end of a transaction."""
+ZSTD: Final = 4
 
 
 def none_of(*_: object) -> Iterator[Made]:
@@ -127,6 +129,20 @@ def fetch_of(number: int, topic: str, record: dict[str, object] = RECORD, **head
     return [Turn(number * 1_000_000, True, request), Turn(number * 1_000_000 + 1, False, response)]
 
 
+def fetch_of_batches(number: int, sizes: list[int], *, damaged: bool = False) -> list[Turn]:
+    """A Fetch of partitions that have a compressed batch each, with a value of so many bytes; one may be damaged."""
+    batches = [{"attributes": ZSTD, "records": [RECORD | {"value": bytes(size)}]} for size in sizes]
+    fields = [records_bytes({"batches": [{"base_offset": 0, "magic": 2} | batch]}) for batch in batches]
+    if damaged:
+        fields.append(fields[-1][:-4] + bytes(4))
+    partitions = [{"partition_index": at, "records": field} for at, field in enumerate(fields)]
+    asked = {"topics": [{"topic": "orders", "partitions": [{"partition": at} for at, _ in enumerate(fields)]}]}
+    answer = {"responses": [{"topic": "orders", "partitions": partitions}]}
+    request = dissector.encode_request("Fetch", 12, asked, correlation_id=number, client_id="reader")
+    response = dissector.encode_response("Fetch", 12, answer, correlation_id=number)
+    return [Turn(number * 1_000_000, True, request), Turn(number * 1_000_000 + 1, False, response)]
+
+
 def fetches(tmp_path: Path, turns: list[Turn]) -> Path:
     path = tmp_path / "fetches.pcapng"
     client = Conversation(End("10.0.0.1", 40_001), End("10.0.0.2", 9092), turns)
@@ -151,3 +167,28 @@ def test_digests_of_control_records_come_by_columns(tmp_path: Path, monkeypatch:
     [control, _] = tables([path], options=DIGESTS)["batches"]
     assert control["control"]
     assert assert_same([path], 1, monkeypatch, DIGESTS) == 2
+
+
+@pytest.mark.long
+def test_no_more_is_held_than_the_records_of_a_few_rows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """However many of few bytes become large."""
+    count = 2 * MOST_PLAIN // BYTES_TOGETHER
+    path = fetches(tmp_path, [turn for n in range(1, count + 1) for turn in fetch_of_batches(n, [BYTES_TOGETHER])])
+    held: list[int] = []
+
+    def noted(carried: CarriedColumns, *, keeps_contents: bool) -> Columns:
+        held.append(len(carried.records.data))
+        return record_columns(carried, keeps_contents=keeps_contents)
+
+    monkeypatch.setattr(packed_rows, "record_columns", noted)
+    assert len(tables([path], options=DIGESTS)["records"]) == count
+    assert max(held) <= MOST_PLAIN < sum(held)
+
+
+def test_the_records_of_a_row_that_needs_a_careful_look_are_there_once(tmp_path: Path) -> None:
+    """Where they are so many that what was read first would have been written before."""
+    sizes = [BYTES_TOGETHER, BYTES_TOGETHER + 1_000, BYTES_TOGETHER + 2_000]
+    turns = [*fetch_of_batches(1, sizes[:1]), *fetch_of_batches(2, sizes, damaged=True), *fetch_of_batches(3, [10])]
+    found = tables([fetches(tmp_path, turns)], options=DIGESTS)
+    assert sorted(row["value_size"] for row in found["records"]) == sorted([sizes[0], *sizes, 10])
+    assert [row["error"] is None for row in found["batches"]].count(False) == 1
