@@ -19,6 +19,7 @@ from dissector.cli.options import Cluster
 from dissector.cli.spark import progress_bar, require_spark, spark_session
 from dissector.cli.tables import require_tables
 from dissector.core.files import is_directory
+from dissector.core.process_memory import prepare_arrow
 from dissector.core.text import clean, counted, os_reason
 
 if TYPE_CHECKING:
@@ -53,6 +54,7 @@ def ingest(
         raise UsageError("--idle needs --follow")
     if follow and skip_known:
         raise UsageError("--skip-known can't be used with --follow, which ingests connections before they end")
+    prepare_arrow()
     alerts = _alerts(out, fail_on, notify, bodies=bodies)
     from dissector.pipeline.runs import remove_runs_afterwards
     from dissector.tables.storage import Storage, StorageError

@@ -71,6 +71,12 @@ def return_freed_memory() -> None:
         arrow.set_memory_pool(arrow.system_memory_pool())
 
 
+def prepare_arrow() -> None:
+    """Have all of Arrow use the C library's memory, unless its user says otherwise. To be called before Arrow is
+    imported: what `return_freed_memory` sets is not for the buffers of Parquet files."""
+    os.environ.setdefault("ARROW_DEFAULT_MEMORY_POOL", "system")
+
+
 def trim() -> None:
     """Give back the free pages of the heap, and those of files, if they grew, while a command runs that wants that. It
     may be called often."""

@@ -4,6 +4,7 @@ before afterwards."""
 import gc
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -92,3 +93,19 @@ def test_pages_between_blocks_that_stay_are_given_back_in_commands(context: str,
     program = HOLES.format(context=context)
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, check=True, text=True)
     assert (int(done.stdout) < 120) == is_given_back
+
+
+@pytest.mark.long
+def test_arrow_has_no_pool_of_its_own_during_an_ingest(tmp_path: Path) -> None:
+    pytest.importorskip("deltalake", reason="NOT TESTED with tables: deltalake is not installed")
+    code = (
+        "import sys\n"
+        "from dissector.cli.main import main\n"
+        "try: main()\n"
+        "except SystemExit: pass\n"
+        "import pyarrow\n"
+        "print(pyarrow.default_memory_pool().backend_name)"
+    )
+    words = ["ingest", str(PCAPS / "java.pcapng"), "--out", str(tmp_path / "tables")]
+    done = subprocess.run([sys.executable, "-c", code, *words], capture_output=True, check=True, text=True)
+    assert done.stdout.splitlines()[-1] == "system"
