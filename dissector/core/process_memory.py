@@ -95,6 +95,14 @@ def trim() -> None:
         _HEAP.resident = _resident()[0]
 
 
+def collect() -> None:
+    """Free garbage and give back the free pages of the heap, if much is resident: for between two steps of a command,
+    of which the first leaves a capture behind."""
+    if _resident()[0] > LARGE:
+        gc.collect()
+        _malloc_trim()(0)
+
+
 def is_tight() -> bool:
     """Whether so much is resident that pages of files are released; true where the system does not say."""
     resident, of_files = _resident()

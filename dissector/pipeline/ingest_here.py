@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain
 from typing import Final
 
-from dissector.core.process_memory import return_freed_memory
+from dissector.core.process_memory import collect, return_freed_memory
 from dissector.core.text import counted
 from dissector.pipeline.commit import commit, rows_by_table, total_tally
 from dissector.pipeline.file_scan import FileScan, scan_file
@@ -67,6 +67,7 @@ class _Job(IngestJob):
             files = self._files_of_processes(parts)
         else:
             files = list(write_rows(self._reported(self._rows()), self._output))
+        collect()
         self.problems = self._secrets.problems(total_tally(files), self._scans)
         check_unchanged(self.problems)
         commit(self._storage.uri, files, self._scans, self._output.epoch, self._options, self.problems, self._origins)

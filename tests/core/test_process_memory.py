@@ -109,3 +109,23 @@ def test_arrow_has_no_pool_of_its_own_during_an_ingest(tmp_path: Path) -> None:
     words = ["ingest", str(PCAPS / "java.pcapng"), "--out", str(tmp_path / "tables")]
     done = subprocess.run([sys.executable, "-c", code, *words], capture_output=True, check=True, text=True)
     assert done.stdout.splitlines()[-1] == "system"
+
+
+COLLECTED = """
+import gc
+from dissector.core import process_memory
+gc.disable()
+large = [b'x' * {size}]  # in a cycle, as what a closed capture leaves behind
+large.append(large)
+del large
+process_memory.collect()
+print(gc.collect())
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux shows what a process has in memory")
+@pytest.mark.parametrize(("size", "is_left"), [(200 << 20, False), (10, True)])
+def test_garbage_is_collected_between_steps_if_it_may_be_much(size: int, is_left: bool) -> None:
+    program = COLLECTED.format(size=size)
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, check=True, text=True)
+    assert bool(int(done.stdout)) == is_left
