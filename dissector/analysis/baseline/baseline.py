@@ -68,7 +68,9 @@ def _values(name: str, text: str) -> str:
 def _times(profile: SideProfile) -> dict[str, int]:
     pauses_ns = [key.retries.backoffs_ns for key in profile.keys.values()]
     backoffs_ns = [each for of_key in pauses_ns if are_backoffs(of_key) for each in of_key]
-    intervals_ns = [ns for key, each in profile.keys.items() if key.api in HEARTBEATS for ns in each.intervals_ns]
+    intervals_ns = [
+        ns for key, each in profile.keys.items() if key.api in HEARTBEATS and not key.step for ns in each.intervals_ns
+    ]
     times = {}
     if backoffs_ns:
         times[BACK_OFF] = min(backoffs_ns)

@@ -16,17 +16,17 @@ from dissector.analysis.diff.consequences import fold_consequences, join_entries
 from dissector.analysis.diff.exchange_pairs import ExchangePairs, PairColumns, Steps, WorkflowSteps, whole_stretch
 from dissector.analysis.diff.field_comparison import MAX_COMPARED_VALUES, NO_VALUES, common_first, compare_fields
 from dissector.analysis.diff.formatting import describe_key, format_values
-from dissector.analysis.diff.group_consequences import TOLD
 from dissector.analysis.diff.kept_numbers import median_of
 from dissector.analysis.diff.key_differences import KeyDifference
 from dissector.analysis.diff.key_profile import KeyProfile
-from dissector.analysis.diff.matching_keys import GROUP_PROTOCOLS, MatchingKey, Workflow, workflow_of
+from dissector.analysis.diff.matching_keys import GROUP_PROTOCOLS, NO_TOPICS, MatchingKey, Workflow, workflow_of
 from dissector.analysis.diff.message_leaves import path_without_labels
 from dissector.analysis.diff.name_matching import NameMatching
 from dissector.analysis.diff.name_uses import NameUses
 from dissector.analysis.diff.one_sided import one_sided
 from dissector.analysis.diff.pair_details import PairDecoder
 from dissector.analysis.diff.ranking import ordered
+from dissector.analysis.diff.rebalances import is_lookup_again, is_same_order, told_words
 from dissector.analysis.diff.result import (
     DiffEntry,
     DiffReason,
@@ -46,7 +46,6 @@ from dissector.analysis.diff.statistical_comparison import (
 )
 from dissector.core.arrays import Int64
 from dissector.core.columns import ValueNumbers
-from dissector.protocol.schema.error_codes import ErrorCode
 
 IGNORED: Final = (
     "correlation ids, client ids, client ports",
@@ -59,6 +58,7 @@ IGNORED: Final = (
     "2 more requests, or 10% more, of an API that clients call repeatedly; at the same rate half as many more, or any "
     "number in a longer recording; after random pauses twice the standard deviation; one more lookup of offsets than 3 "
     "or more",
+    "of groups that rebalance on both sides, when offsets are looked up, and how often up to a factor of 2",
     f"fields with more than {MAX_COMPARED_VALUES} values on both sides; the order of array elements",
     "the partitions of records without a key",
     f"how records are batched, below {MIN_BATCHES} batches, and the number of Produce requests, below "
@@ -150,7 +150,12 @@ class _DiffBuilder:
         a, b = self._keys
         yield from self._version_entries()
         grouped: dict[tuple[object, ...], DiffEntry] = {}
-        by_key = [(key, each) for key in self._differences for each in self._differences[key]]
+        by_key = [
+            (key, each)
+            for key, found in self._differences.items()
+            for each in found
+            if each.part or each.path or not is_lookup_again(key, each, self._keys)
+        ]
         batching = compare_batching(
             self._sides[0].batches, self._sides[1].batches, self._names, is_partial=self._is_partial
         )
@@ -162,13 +167,23 @@ class _DiffBuilder:
         ]
         keys_lost = {key for key, _ in lost}  # whose numbers are those of the attempts
         by_key = [(key, each) for key, each in by_key if each.part or each.path or key not in keys_lost]
-        alone = one_sided(*self._without_missed(), self._names)
+        alone = [
+            (key, each)
+            for key, each in one_sided(*self._without_missed(), self._names)
+            if not self._is_first_to_ask(key, each)
+        ]
         for key, each in (*lost, *by_key, *((produce, each) for each in batching), *alone):
             entry = self._entry(key, each)
             cause = (entry.api, entry.part, entry.path, entry.reason, entry.a, entry.b, entry.explanation,
                      entry.subject)  # fmt: skip
             grouped[cause] = join_entries(grouped[cause], entry) if cause in grouped else entry
         yield from grouped.values()
+
+    def _is_first_to_ask(self, key: MatchingKey, found: KeyDifference) -> bool:
+        """Return whether one side alone asks once for no topics while both are one client: it does if it has a
+        connection before its program names a topic."""
+        is_once = (key.api, key.subject) == ("Metadata", NO_TOPICS) and found.count_a + found.count_b == 1
+        return is_once and self._sides[0].labeled_clients == self._sides[1].labeled_clients
 
     def _without_missed(self) -> tuple[Mapping[MatchingKey, KeyProfile], Mapping[MatchingKey, KeyProfile]]:
         """Return the keys of both sides without those of which the other side may have missed the requests."""
@@ -194,8 +209,9 @@ class _DiffBuilder:
         is_of_key = not (found.part or found.setting)
         is_frequency = found.reason in (DiffReason.COUNT, DiffReason.RATE, DiffReason.TIMING) and is_of_key
         if is_frequency or (found.reason in SET and found.part == "request" and self._varies(key, found)):
+            told = told_words(key, self._keys)
             found = found._replace(
-                explanation="; ".join(filter(None, (found.explanation, self._uncounted(key), self._rebalances(key)))),
+                explanation="; ".join(filter(None, (found.explanation, self._uncounted(key), told))),
                 subject=self._subject(key),
             )
         place = ".".join(filter(None, (key.api, found.part, path)))
@@ -270,20 +286,6 @@ class _DiffBuilder:
         others = sorted(steps - {key.step, ""})
         return f"without responses with {', '.join(others)}" if others else ""
 
-    def _rebalances(self, key: MatchingKey) -> str:
-        """Say, of how often both sides join a group, how often they were told to because others came or went."""
-        if (key.api, key.step) != ("JoinGroup", ""):
-            return ""
-        counts = [
-            sum(
-                len(each.rows)
-                for of, each in keys.items()
-                if (of.matched, of.subject, of.step) == (key.matched, key.subject, ErrorCode.REBALANCE_IN_PROGRESS.name)
-            )
-            for keys in self._keys
-        ]
-        return f"{TOLD}: {{a}} {counts[0]:,}, {{b}} {counts[1]:,}" if counts[0] != counts[1] else ""
-
     def _timings(self) -> Iterator[TimingSummary]:
         """Yield the times of all keys, whether they differ or not."""
         for key in dict.fromkeys((*self._keys[0], *self._keys[1])):
@@ -325,14 +327,16 @@ class _DiffBuilder:
             a, b = (of_side[each.keys] for of_side, each in zip(common, steps, strict=True))
             in_order = align(a.tolist(), b.tolist())
             moved = out_of_order(a.tolist(), b.tolist(), in_order)
+            keys = [[numbers.values[n] for n in side.tolist()] for side in (a, b)]
+            is_other_order = bool(moved) and not is_same_order(keys[0], keys[1], self._keys)
+            verdicts_moved = [verdicts[n] for n in a[_places(moved, 0)].tolist()]
             _add_steps(pairs, steps, in_order, [verdicts[n] for n in a[_places(in_order, 0)].tolist()])
-            _add_steps(pairs, steps, moved, [PairVerdict.ORDER] * len(moved))
+            _add_steps(pairs, steps, moved, [PairVerdict.ORDER] * len(moved) if is_other_order else verdicts_moved)
             for n, verdict in enumerate((PairVerdict.ONLY_A, PairVerdict.ONLY_B)):
                 is_alone = np.ones(len(steps[n].keys), np.bool_)
                 is_alone[_places([*in_order, *moved], n)] = False
                 pairs.add_alone(steps[n].rows.where(is_alone), verdict)
-            if moved and not all(each.is_partial for each in self._sights):
-                keys = [[numbers.values[n] for n in side.tolist()] for side in (a, b)]
+            if is_other_order and not all(each.is_partial for each in self._sights):
                 order_entries.append(_order_entry(keys, steps))
         for key in dict.fromkeys((*self._keys[0], *self._keys[1])):
             if workflow_of(key) is None:

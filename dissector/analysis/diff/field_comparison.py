@@ -64,6 +64,7 @@ COMES_WITH_TIME: Final[dict[tuple[str, str], frozenset[ComparedValue]]] = {
     ),
 }  # fmt: skip
 """By body and path: values that a field can have at one time, and not at another."""
+LOOKED_UP: Final = ("ListOffsetsRequest", "topics.partitions.timestamp")
 FILLED: Final[frozenset[ComparedValue]] = frozenset((EMPTY, NOT_EMPTY))
 """Whether an array has elements: of a fetch session that goes on it mostly has none."""
 SEVERAL: Final = 3
@@ -155,6 +156,8 @@ class _PartComparison:
             return
         if _differ_by_time(self._body, path, values_a, values_b):
             return
+        if self._is_other_lookup(path, values_a, values_b):
+            return
         if NOT_EMPTY in values_a & values_b and path_without_labels(path) == ASSIGNED.get(self._body):
             return
         reason, explanation = DiffReason.VALUE, ""
@@ -186,6 +189,17 @@ class _PartComparison:
         if all(each.is_partial for each in self._sights) and any(each.begins_late for each in self._sights):
             return min(a.total(), b.total()) < SEVERAL or may_be_equal(a, b, self._sights)
         return may_be_equal(a, b, self._sights)
+
+    def _is_other_lookup(self, path: LeafPath, a: Set[ComparedValue], b: Set[ComparedValue]) -> bool:
+        """Return whether one side alone looks up, besides what both do, another offset of a partition, as the other one
+        does of other partitions: Streams asks for the end of a topic when it waits for its records."""
+        if (self._body, path_without_labels(path)) != LOOKED_UP or not a & b:
+            return False
+        for more, less, side in ((a, b, self._sides[1]), (b, a, self._sides[0])):
+            if less < more:
+                of_others = (each.values for at, each in side.fields.items() if path_without_labels(at) == LOOKED_UP[1])
+                return more <= {value for values in of_others for value in values}
+        return False
 
     def _one_side_has_null(self, field: Field) -> bool:
         """Return whether a field is nullable in the versions of exactly one side."""

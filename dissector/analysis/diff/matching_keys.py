@@ -52,6 +52,10 @@ Subject = tuple[EntityName | str, ...]
 """What a request is for: a group, a transaction, all topics."""
 
 
+NO_TOPICS: Final[Subject] = ("no topics",)
+"""Of who asks for brokers alone."""
+
+
 class MatchingKey(NamedTuple):
     """What an exchange is for. Exchanges with equal keys match."""
 
@@ -106,7 +110,7 @@ def subject_of(api: str, version: int, request: Values) -> Subject:
         topics = request.get("topics")
         if topics is None or (not topics and version == 0):  # v0 has no null: an empty list asks for all
             return ("all topics",)
-        return ("topics",) if topics else ("no topics",)
+        return ("topics",) if topics else NO_TOPICS
     if api == "FindCoordinator":
         return _coordinator(request)
     if _closes_session(api, request):

@@ -208,13 +208,16 @@ def _partitions_asked(profile: KeyProfile) -> set[tuple[LeafPath, ComparedValue]
 
 
 def _is_chance(key: MatchingKey, a: KeyProfile, b: KeyProfile) -> bool:
-    """Return whether counts may differ by chance: a client asks again after a random time (kafka-go for metadata). Such
-    counts vary by their square root; requests of one burst have causes, which one can tell."""
+    """Return whether counts may differ by chance: a client asks again after a random time (kafka-go for metadata), or
+    fetches once or twice on each of several connections, before they are closed. Such counts vary by their square root;
+    requests of one burst have causes, which one can tell."""
     counts = [len(each.rows) for each in (a, b)]
-    intervals = max((each.intervals_ns for each in (a, b)), key=len)
-    if key.api in PER_WORK or len(intervals) < MIN_INTERVALS or _is_period(intervals):
+    if key.api in PER_WORK or abs(counts[0] - counts[1]) > CHANCE * math.sqrt(sum(counts)):
         return False
-    return median_of(intervals) >= MIN_RANDOM_NS and abs(counts[0] - counts[1]) <= CHANCE * math.sqrt(sum(counts))
+    intervals = max((each.intervals_ns for each in (a, b)), key=len)
+    if len(intervals) < MIN_INTERVALS:
+        return min(a.connections, b.connections) >= SEVERAL
+    return not _is_period(intervals) and median_of(intervals) >= MIN_RANDOM_NS
 
 
 def _compare_intervals(a: KeyProfile, b: KeyProfile) -> Iterator[KeyDifference]:

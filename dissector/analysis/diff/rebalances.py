@@ -1,0 +1,60 @@
+"""What rebalances do to the requests of members of a group, whichever the client: another member comes when it comes.
+
+A member looks up offsets after its first join or after each, of which partitions it has then: how often, and between
+which joins, is chance, if both sides are told of rebalances.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+from dissector.analysis.diff.alignment import align, out_of_order
+from dissector.analysis.diff.group_consequences import TOLD
+from dissector.analysis.diff.key_differences import KeyDifference
+from dissector.analysis.diff.key_profile import KeyProfile
+from dissector.analysis.diff.matching_keys import MatchingKey
+from dissector.analysis.diff.result import DiffReason
+from dissector.analysis.diff.statistical_comparison import LOOKUPS
+from dissector.protocol.schema.error_codes import ErrorCode
+
+REBALANCE: Final = ErrorCode.REBALANCE_IN_PROGRESS.name
+"""The step of a heartbeat, or another request, that is told of a rebalance."""
+AGAIN: Final = 2
+"""So many times as many lookups a member may make; one that looks up after each of several joins makes more."""
+Keys = Mapping[MatchingKey, KeyProfile]
+
+
+def told_words(key: MatchingKey, sides: Sequence[Keys]) -> str:
+    """Say, of how often both sides join a group, how often they were told to because others came or went."""
+    if (key.api, key.step) != ("JoinGroup", ""):
+        return ""
+    counts = [
+        sum(
+            len(each.rows)
+            for of, each in keys.items()
+            if (of.matched, of.subject, of.step) == (key.matched, key.subject, REBALANCE)
+        )
+        for keys in sides
+    ]
+    return f"{TOLD}: {{a}} {counts[0]:,}, {{b}} {counts[1]:,}" if counts[0] != counts[1] else ""
+
+
+def are_told(sides: Sequence[Keys]) -> bool:
+    """Return whether members of both sides are told of rebalances."""
+    return all(any(key.step == REBALANCE for key in keys) for keys in sides)
+
+
+def is_lookup_again(key: MatchingKey, found: KeyDifference, sides: Sequence[Keys]) -> bool:
+    """Return whether lookups of sides that are told of rebalances are so many more on one of them as other partitions
+    after other joins bring."""
+    if key.api not in LOOKUPS or found.reason is not DiffReason.COUNT or not are_told(sides):
+        return False
+    few, many = sorted((found.count_a, found.count_b))
+    return many <= AGAIN * few
+
+
+def is_same_order(a: Sequence[MatchingKey], b: Sequence[MatchingKey], sides: Sequence[Keys]) -> bool:
+    """Return whether steps come in another order only because rebalances come before lookups or after them."""
+    if not are_told(sides):
+        return False
+    steps = [[key for key in side if key.api not in LOOKUPS] for side in (a, b)]
+    return not out_of_order(steps[0], steps[1], align(steps[0], steps[1]))
