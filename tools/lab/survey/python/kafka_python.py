@@ -5,7 +5,6 @@ import time
 
 from kafka import KafkaConsumer, KafkaProducer
 from kafka.errors import KafkaError
-from kafka.net.sasl.oauth import AbstractTokenProvider
 
 from tools.lab.survey.python.task import (
     ALICE,
@@ -29,14 +28,14 @@ from tools.lab.survey.python.task import (
     told,
 )
 
-
-class Token(AbstractTokenProvider):
-    def token(self) -> str:
-        return TOKEN
-
-
 COMMON: dict[str, object] = {"bootstrap_servers": SERVERS}
 if PROTOCOL != "PLAINTEXT":
+    from kafka.net.sasl.oauth import AbstractTokenProvider  # release 2.0, which logs in nowhere, lacks it
+
+    class Token(AbstractTokenProvider):
+        def token(self) -> str:
+            return TOKEN
+
     COMMON |= {"security_protocol": PROTOCOL, "ssl_cafile": TRUST or None, "sasl_mechanism": MECHANISM or None,
                "sasl_plain_username": ALICE, "sasl_plain_password": PASSWORD,
                "sasl_oauth_token_provider": Token()}  # fmt: skip
