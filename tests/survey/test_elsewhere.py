@@ -16,6 +16,7 @@ from dissector.analysis.outcomes import RuleStatus
 from tests.analysis.diff.editing import Lines, compared, edited, entry_texts, of, only, side
 from tests.analysis.diff.elsewhere import elsewhere, refused_first, renamed
 from tests.survey.recorded import NAMES, QUICK, each_client, held, outcomes, plain, text_of
+from tools.lab.survey.earlier import EARLIER
 from tools.lab.survey.recording_files import RECORDINGS, recording_path
 
 pytestmark = pytest.mark.slow
@@ -120,8 +121,22 @@ CHANGES: dict[str, tuple[Callable[[Lines], None], tuple[str, str], str]] = {
 CANNOT: dict[tuple[str, str], str] = {
     ("rskafka", "assignor"): "it has no groups",
     ("rskafka", "session timeout"): "it has no groups",
-    ("kafka-go", "acks"): "it asks for no response, and the copy would lack those",
-    **{(client, "upgrade"): "it does not say what it is" for client in ("aiokafka", "kafka-go", "kafkajs")},
+    **{
+        (client, "acks"): "it asks for no response, and the copy would lack those"
+        for client in ("kafka-go", "kafka-go-0.4.40")
+    },
+    **{
+        (client, "upgrade"): "it does not say what it is"
+        for client in (
+            "aiokafka",
+            "aiokafka-0.8",
+            "kafka-go",
+            "kafka-go-0.4.40",
+            "kafka-python-2.0",
+            "kafkajs",
+            "sarama-1.38",
+        )
+    },
 }
 
 
@@ -129,7 +144,7 @@ CANNOT: dict[tuple[str, str], str] = {
     ("client", "change"),
     [
         pytest.param(client, change, marks=() if client in QUICK else pytest.mark.exhaustive)
-        for client in NAMES
+        for client in (*NAMES, *(each.name for each in EARLIER if not each.only))
         for change in CHANGES
         if (client, change) not in CANNOT
     ],

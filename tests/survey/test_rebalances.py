@@ -11,7 +11,7 @@ import pytest
 
 from dissector.analysis.diff import DiffReason
 from tests.analysis.diff.editing import Lines, compared, edited, entry_texts, lines_of, of, only
-from tests.analysis.diff.elsewhere import FURTHER_ID
+from tests.analysis.diff.elsewhere import FURTHER_ID, NOT_LEADER
 from tests.survey.recorded import plain, text_of
 from tools.lab.survey.recording_files import recording_path
 
@@ -158,3 +158,27 @@ def test_fetches_between_lost_commits_are_no_count(tmp_path: Path) -> None:
     assert compared(path, once).is_same
     found = compared(path, edited(path, tmp_path, fetching_on_one_connection)).entries
     assert ("Fetch", "", DiffReason.COUNT) in [(each.api, each.path, each.reason) for each in found]
+
+
+def refused_at_first(api: str) -> Callable[[Lines], Lines]:
+    """Let the broker refuse a first request, 60 ms before it is sent again."""
+
+    def edit(lines: Lines) -> Lines:
+        at = lines.index(of(lines, api)[0])
+        [refused] = again(lines[at])
+        for topic in refused["response"]["body"]["topics" if api == "ListOffsets" else "responses"]:
+            for partition in topic["partitions"]:
+                partition["error_code"] = NOT_LEADER
+        for line in lines[at:]:
+            for part in ("request", "response"):
+                line[part]["time_ns"] += 60_000_000
+        return [*lines[:at], refused, *lines[at:]]
+
+    return edit
+
+
+def test_a_lookup_is_made_again_after_no_back_off(tmp_path: Path) -> None:
+    """It waits for the metadata that name the leader: MirrorMaker's 10 to 117 ms. A refused Fetch has a back-off."""
+    path = plain("java-4.3")
+    assert "back-off" not in text_of(edited(path, tmp_path, refused_at_first("ListOffsets")))
+    assert "back-off" in text_of(edited(path, tmp_path, refused_at_first("Fetch")))

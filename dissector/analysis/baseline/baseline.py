@@ -24,6 +24,8 @@ SETTINGS: Final[Mapping[str, tuple[str, ...]]] = {
 IN_ORDER: Final = {"assignors"}
 """Behaviors whose values have an order that counts."""
 HEARTBEATS: Final = ("Heartbeat", *GROUP_PROTOCOLS)
+BY_METADATA: Final = frozenset(("ListOffsets", "OffsetForLeaderEpoch"))
+"""APIs whose requests are sent again as soon as metadata names another leader, and so after no back-off."""
 BACK_OFF, INTERVAL, LINGER = "retry back-off", "heartbeat interval", "linger"
 TIMES: Final[Mapping[str, tuple[str, ...]]] = {BACK_OFF: (), INTERVAL: HEARTBEATS, LINGER: ("Produce",)}
 """Times that are a setting's, and the APIs that show them; none for all."""
@@ -66,7 +68,7 @@ def _values(name: str, text: str) -> str:
 
 
 def _times(profile: SideProfile) -> dict[str, int]:
-    pauses_ns = [key.retries.backoffs_ns for key in profile.keys.values()]
+    pauses_ns = [each.retries.backoffs_ns for key, each in profile.keys.items() if key.api not in BY_METADATA]
     backoffs_ns = [each for of_key in pauses_ns if are_backoffs(of_key) for each in of_key]
     intervals_ns = [
         ns for key, each in profile.keys.items() if key.api in HEARTBEATS and not key.step for ns in each.intervals_ns
