@@ -16,7 +16,7 @@ async def test_a_cause_shows_the_first_pair_that_has_it_with_its_field_in_both_b
             assert side.node is not None
             assert side.node.path == "body.isolation_level"
             assert side.levels()[-1] == (side.node.start, side.node.end, 0)
-        assert "set by isolation.level" in screen.text("#inspector").replace("(", " ")
+        assert "set by isolation.level" in " ".join(screen.text("#inspector").split())
 
 
 @pytest.mark.exhaustive
