@@ -39,6 +39,12 @@ FEWEST_BYTES: Final = 4
 USED_UP: Final = "not decompressed, as those before it have used up what all may become together"
 
 
+def partitions(session: object) -> int:
+    """How many partitions are in the memory of a session, by topic, however few bytes stand for what is listed of it. A
+    byte for each bounds what is alive to some ten megabytes, and few sessions are taken for changed that are not."""
+    return sum(map(len, session.values())) if isinstance(session, dict) else 0
+
+
 class Expansion:
     """The room of a run. Forked processes may take from it at the same time: it is about right then."""
 
@@ -86,7 +92,7 @@ class Expansion:
             self.take(0, size)
         else:
             self.take(0, NEW * size)
-            self._listed.put(session, True, size)
+            self._listed.put(session, True, max(size, partitions(session)))
 
     def take_records(self, wire: int, count: int) -> None:
         """Note that so many records of a compressed section, of so many bytes on the wire, became a tree."""

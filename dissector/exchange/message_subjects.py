@@ -10,7 +10,7 @@ from functools import cached_property
 from itertools import chain
 from typing import Final
 
-from dissector.core.expansion import LISTED, MOST_LISTED, RUN
+from dissector.core.expansion import LISTED, MOST_LISTED, RUN, partitions
 from dissector.core.identity_cache import IdentityCache
 from dissector.exchange.field_paths import SIDES, STRUCT, FieldPlace, Path, found, places
 from dissector.exchange.info_column import REASON
@@ -162,7 +162,7 @@ class _SessionPartitions:
         found = self._listed.get(fetched)
         if found is None:
             found = tuple(dict.fromkeys(chain.from_iterable(fetched.values())))
-            self._listed.put(fetched, found, len(found))
+            self._listed.put(fetched, found, max(len(found), partitions(fetched) // LISTED))
         return found
 
 

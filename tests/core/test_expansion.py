@@ -165,6 +165,16 @@ def test_sessions_that_are_too_many_to_be_kept_are_made_anew(room: Expansion) ->
         assert room._numbers[0] == is_left
 
 
+def test_sessions_of_many_partitions_are_not_kept_for_the_few_bytes_that_are_listed(room: Expansion) -> None:
+    """Those of one topic, whose name alone a filter on topics reads."""
+    first = {"a": list(range(MOST_LISTED // 2))}
+    for session in (first, {"a": list(range(MOST_LISTED // 2))}, {"a": [1]}):
+        room.take_session(session, LISTED)
+    room._numbers[0] = 1_000
+    room.take_session(first, LISTED)
+    assert room._numbers[0] == 1_000 - NEW * LISTED
+
+
 def test_the_room_grows_with_what_is_read_up_to_its_most() -> None:
     room = Expansion()
     assert room._numbers[0] == DEFAULT.most_run_expansion  # of bytes of a program nobody knows how many come
