@@ -98,11 +98,11 @@ async def test_a_click_selects_a_line_and_a_double_click_opens_it() -> None:
 
 @pytest.mark.exhaustive
 async def test_help_shows_the_keys_of_this_screen() -> None:
-    async with opened(size=(120, 60)) as screen:
+    async with opened(size=(160, 80)) as screen:
         await screen.press("question_mark")
         assert isinstance(screen.pilot.app.screen, HelpScreen)
         drawn = screen.lines()
-        for words in ("List the differences that", "Swap A and B", "Next, previous difference"):
+        for words in ("List ignored differences", "Swap A and B", "Next, previous difference"):
             assert words in drawn, words
 
 
