@@ -2,7 +2,6 @@
 
 import contextlib
 import fcntl
-import math
 import os
 import pty
 import re
@@ -80,7 +79,7 @@ class Terminal:
     size: tuple[int, int]
     written: bytes = b""
 
-    def rest(self, quiet: float = HANGS, longest: float = math.inf) -> bytes:
+    def rest(self, quiet: float = HANGS, longest: float = 5 * HANGS) -> bytes:
         """What it writes until it ends, or writes nothing for so long, or goes on for longer than that."""
         came = []
         began = time.monotonic()
