@@ -13,6 +13,7 @@ from dissector.capture.compression import MAGIC_SIZE, Decompression, FileDecompr
 from dissector.capture.errors import CaptureError
 from dissector.capture.pcap import MAGICS
 from dissector.capture.pcapng_blocks import SECTION
+from dissector.core.files import is_directory
 from dissector.core.text import os_reason
 
 _STEP: Final = 1 << 14
@@ -30,9 +31,18 @@ def captures_in(folder: str) -> list[str]:
     except OSError as error:
         raise CaptureError(f"{folder}: {os_reason(error)}") from None
     found = [path for path in paths if _is_capture(path)]
+    if not found and has_tables(folder):
+        raise CaptureError(
+            f"{folder}: a folder of tables, not of captures; the commands show, stats, diff and open read both"
+        )
     if not found:
         raise CaptureError(f"{folder}: a folder without captures or tables")
     return found
+
+
+def has_tables(folder: str) -> bool:
+    """Return whether a folder has tables that `ingest` wrote: one of them is `captures`."""
+    return is_directory(f"{folder}/captures")
 
 
 def _is_capture(path: str) -> bool:

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Final
 
 from dissector.capture import CaptureError
 from dissector.capture.errors import url_advice
+from dissector.capture.folders import has_tables
 from dissector.cli.errors import NEGATIVE, UsageError, print_error
 from dissector.cli.options import NO_OPTIONS, CaptureOptions, no_match_message
 from dissector.cli.render.printing import RowRenderer
-from dissector.core.files import is_directory
 from dissector.core.text import clean, counted
 
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ NO_FRAMES: Final = "frames were not kept (use ingest --frames): these were encod
 
 def is_folder(word: str) -> bool:
     """Return whether a word names a folder of tables: an object store's URL, or a directory with `captures` in it."""
-    return ("://" in word and not url_advice(word)) or is_directory(f"{word}/captures")
+    return ("://" in word and not url_advice(word)) or has_tables(word)
 
 
 def are_tables(files: Sequence[str], options: CaptureOptions = NO_OPTIONS) -> bool:

@@ -84,6 +84,8 @@ def test_spark_reads_no_tables(folder: str, command: str) -> None:
         ),
         (("diff", "{}:a", JAVA), "with tables, name two or more sides as TABLES:NAME"),
         (("show", "{}/captures"), "{}/captures: a folder without captures or tables"),
+        (("check", "{}"), "{}: a folder of tables, not of captures; the commands show, stats, diff and open read both"),
+        (("records", "{}"), "{}: a folder of tables, not of captures"),
     ],
 )
 def test_what_does_not_go_together_is_one_line(folder: str, words: tuple[str, ...], why: str) -> None:
