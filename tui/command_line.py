@@ -61,12 +61,16 @@ def file_completions(text: str, _cursor: int) -> Iterator[Offer]:
         yield Offer(0, len(text), f"{folder}{slash}{path.name}{mark}", words)
 
 
-def completions(commands: Sequence[LineCommand], text: str, cursor: int) -> list[Offer]:
-    """Return what may be at the cursor: commands, or what a command takes."""
+def completions(
+    commands: Sequence[LineCommand], place_words: Callable[[str], str], text: str, cursor: int
+) -> list[Offer]:
+    """Return what may be at the cursor: commands, or what a command takes. A place is said in words, which
+    `place_words` has: `goto` takes it as well."""
     name, space, _ = text[:cursor].partition(" ")
     if not space:
-        if not name[:1].isalpha():  # a place
-            return []
+        if not name[:1].isalpha():
+            words = place_words(name)
+            return [Offer(0, len(text), f"goto {name}", words)] if words else []
         offered = of_names(lambda: ((each.name, _described(each)) for each in commands))(name, cursor)
         return [each._replace(text=each.text + (" " if _takes(commands, each.text) else "")) for each in offered]
     command = _command(commands, name)

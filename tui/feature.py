@@ -33,6 +33,8 @@ CAPTURE: Final = "Capture"
 PROGRAM: Final = "Program"
 ORDER: Final = (FIND, GO, OVERALL, LIST, KEEP, PANES, CAPTURE, PROGRAM)
 """Groups that are not here stand between these and the program's."""
+OF_ROWS: Final = (FIND, GO, OVERALL, LIST, KEEP)
+"""Groups that have nothing to do without rows."""
 FIRST: Final = (
     "main.filter", "main.next_error", "main.explain", "main.open", "main.flip", "main.apply_as_filter", "main.search",
     "main.records", "main.findings", "app.palette", "main.faults", "main.held",

@@ -24,10 +24,10 @@ _UNREADABLE: Final = (OSError, FileDecompressionError)
 
 
 def captures_in(folder: str) -> list[str]:
-    """Return the paths of the captures in a folder, without those in folders inside it. Raises `CaptureError` if there
-    are none, or the folder can't be read."""
+    """Return the paths of the captures in a folder, without those in folders inside it, and without hidden files: one
+    may be what a command is just writing. Raises `CaptureError` if there are none, or the folder can't be read."""
     try:
-        paths = sorted(entry.path for entry in os.scandir(folder) if entry.is_file())
+        paths = sorted(each.path for each in os.scandir(folder) if each.is_file() and not each.name.startswith("."))
     except OSError as error:
         raise CaptureError(f"{folder}: {os_reason(error)}") from None
     found = [path for path in paths if _is_capture(path)]

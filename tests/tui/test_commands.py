@@ -10,10 +10,12 @@ from tests.cases import cases
 from tests.tui.main_driver import JAVA, Screen, opened
 from tests.tui.shared_screens import SharedScreens
 from tui.command_line import CommandError, LineCommand, completions, of_names, run_line
+from tui.features.go_to import GoToFeature
 from tui.screens.command_dialog import CommandDialog
 from tui.screens.dialog import Menu
 from tui.screens.help_screen import HelpScreen
 from tui.screens.overview_screen import OverviewScreen
+from tui.widgets.filter_bar import Offer
 
 
 async def typed(screen: Screen, text: str, *more: str) -> None:
@@ -54,6 +56,22 @@ async def test_numbers_words_and_arguments_do_what_their_keys_do(tmp_path: Path)
         assert screen.pilot.app.theme == "kdissect-light"
         await typed(screen, "overview")
         assert isinstance(screen.pilot.app.screen, OverviewScreen)
+
+
+@pytest.mark.long
+async def test_a_place_that_is_typed_says_above_the_line_where_it_goes(shared: SharedScreens) -> None:
+    async with shared.opened(JAVA) as screen:
+        places = screen.main.feature(GoToFeature)
+        assert places.place_words("7") == "row 7 of 60"
+        assert places.place_words("-2") == "2 rows up"
+        assert places.place_words("0.5") == "the first row at or after 0.500000 s"
+        here_ns = screen.main.capture.exchange(0).row.time_ns - screen.main.capture.start_ns
+        assert places.place_words("+1s").endswith(f"after {(here_ns + 10**9) / 1e9:.6f} s")
+        assert not any(places.place_words(text) for text in ("", "+", "99:99", "5x"))
+        await screen.press("colon", "7")
+        assert "goto 7  row 7 of 60" in screen.lines()
+        await screen.press("enter")
+        assert screen.row == 6
 
 
 @pytest.mark.exhaustive
@@ -122,7 +140,16 @@ def test_a_beginning_that_one_command_has_is_enough() -> None:
 
 def test_an_argument_is_completed_behind_its_command() -> None:
     commands = [command("column", "NAME")[0]]
-    [offer] = completions(commands, "column co", 9)
+    [offer] = completions(commands, no_place, "column co", 9)
     assert ("column co"[: offer.start] + offer.text) == "column Conn"
-    assert completions(commands, "12", 2) == []
-    assert [each.text for each in completions(commands, "col", 3)] == ["column "]
+    assert completions(commands, no_place, "12", 2) == []
+    assert [each.text for each in completions(commands, no_place, "col", 3)] == ["column "]
+
+
+def no_place(_text: str) -> str:
+    return ""
+
+
+def test_a_place_that_is_typed_says_where_it_goes() -> None:
+    [offer] = completions([], lambda text: f"row {text} of 60", "12", 2)
+    assert offer == Offer(0, 2, "goto 12", "row 12 of 60")

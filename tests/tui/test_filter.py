@@ -109,6 +109,11 @@ async def test_a_removed_filter_comes_back_with_the_key_that_is_named(shared: Sh
         assert (
             f"0 of {len(screen.main.capture)} exchanges match · / edits the filter · esc removes it" in screen.lines()
         )
+        assert screen.main.model.exchange is None
+        assert "request_api_key" not in screen.lines(), "no message is shown without its row"
+        await screen.press("escape")
+        assert screen.main.model.number == screen.row
+        assert "request_api_key" in screen.lines()
         screen.main.filter.apply("api == Fetch")
         await screen.settle()
         await screen.press("escape")

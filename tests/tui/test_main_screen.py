@@ -143,6 +143,10 @@ async def test_a_capture_without_kafka_shows_what_it_has_and_what_to_do(tmp_path
     async with opened(str(path)) as screen:
         assert "No Kafka in this capture" in screen.lines()
         assert "tcpdump" in screen.lines()
+        assert "kdissect proxy BROKER:9092" in screen.lines()
+        footer = screen.lines().splitlines()[-1]
+        assert all(word in footer for word in ("Help", "Quit"))
+        assert not any(word in footer for word in ("Filter", "Next error", "Records", "Findings"))
         await screen.press("j", "enter", "r", "e", "right_square_bracket", "tab")
 
 

@@ -32,17 +32,17 @@ class CommandsFeature(ScreenFeature[CoreScreen]):
         self._ask_command()
 
     def _ask_command(self, text: str = "", error: str = "") -> None:
-        commands = [*self._line_commands()]
+        commands, places = [*self._line_commands()], self.screen.feature(GoToFeature)
 
         def run(typed: str | None) -> None:
             if typed is None:
                 return
             try:
-                run_line(commands, typed, self.screen.feature(GoToFeature).go_to)
+                run_line(commands, typed, places.go_to)
             except CommandError as wrong:
                 self._ask_command(typed, str(wrong))
 
-        self.app.push_screen(CommandDialog(partial(completions, commands), text, error), run)
+        self.app.push_screen(CommandDialog(partial(completions, commands, places.place_words), text, error), run)
 
     def _line_commands(self) -> Iterator[LineCommand]:
         """The commands with an argument, then those of keys."""

@@ -296,6 +296,8 @@ class FilterFeature(ScreenFeature[CoreScreen]):
         self.screen.exchange_list.update_rows(redraw=self.screen.appearance.time is TimeFormat.PREVIOUS, awaits=awaits)
         self._draw_filter()
         self.screen.draw_title()
+        if run is not None and not run.working and not len(self.screen.view):
+            self.screen.show_none()
         if run is not None and not run.working and self.when_matched is not None:
             then, self.when_matched = self.when_matched, None
             then()

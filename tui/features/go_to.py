@@ -1,19 +1,27 @@
 """Go to: a row by its number, a time, a packet, the next row with a finding, or with what a filter asks for."""
 
-from collections.abc import Iterator
-from typing import ClassVar
+from collections.abc import Callable, Iterator
+from functools import partial
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 from textual.binding import Binding
 
 from dissector.core.arrays import Int64
-from dissector.core.text import clean
+from dissector.core.text import clean, counted
 from tui.command_line import CommandError, LineCommand, of_names
 from tui.feature import GO, ScreenFeature
 from tui.features.row_search import Go, RowSearchFeature
 from tui.screens.core_screen import CoreScreen
-from tui.time_format import TimeFormat
+from tui.time_format import TimeFormat, time_text
 from tui.time_places import time_place
+
+
+class _Place(NamedTuple):
+    """Where a typed text goes, in words, and what goes there."""
+
+    words: str
+    go: Callable[[], object]
 
 
 class GoToFeature(ScreenFeature[CoreScreen]):
@@ -35,24 +43,42 @@ class GoToFeature(ScreenFeature[CoreScreen]):
     ]  # fmt: skip
 
     def go_to(self, text: str) -> bool:
-        """Go to a place that was typed: ``42``, ``7.3``, ``+2s``, ``12:04:31``; return whether it is one. Raises
-        `CommandError` for one that is wrong."""
+        """Go to a place that was typed; return whether it is one. Raises `CommandError` for one that is wrong."""
+        place = self._place(text)
+        if place is not None:
+            place.go()
+        return place is not None
+
+    def place_words(self, text: str) -> str:
+        """Return where a place that is being typed goes; nothing as long as it is none."""
+        try:
+            place = self._place(text)
+        except CommandError:
+            return ""
+        return place.words if place is not None else ""
+
+    def _place(self, text: str) -> "_Place | None":
+        """Read a place: ``42``, ``+5``, ``7.3``, ``+2s``, ``12:04:31``. Raises `CommandError` for one that is wrong."""
         digits = text.replace(",", "")
         if digits.isascii() and digits.isdecimal():
-            self._go_to_number(int(digits[:18]))
-            return True
-        rows = text[1:]
-        if text[:1] in ("+", "-") and rows.isascii() and rows.isdecimal():
-            self.screen.exchange_list.cursor += int(rows[:9]) * (1 if text[0] == "+" else -1)
-            return True
+            number = int(digits[:18])
+            return _Place(f"row {number:,} of {len(self.screen.capture):,}", partial(self._go_to_number, number))
+        if text[:1] in ("+", "-") and text[1:].isascii() and text[1:].isdecimal():
+            rows = int(text[1:10])
+            step = rows if text[0] == "+" else -rows
+            words = f"{counted(rows, 'row')} {'down' if step > 0 else 'up'}"
+            return _Place(words, partial(self._go_by_rows, step))
         exchange = self.screen.model.exchange
         start_ns = self.screen.capture.start_ns
         here_ns = exchange.row.time_ns if exchange is not None else start_ns
         time_ns = time_place(text, start_ns, here_ns, utc=self.screen.appearance.time is TimeFormat.UTC)
         if time_ns is None:
-            return False
-        self._go_to_time(time_ns)
-        return True
+            return None
+        words = f"the first row at or after {time_text(time_ns, TimeFormat.START, start_ns)} s"
+        return _Place(words, partial(self._go_to_time, time_ns))
+
+    def _go_by_rows(self, step: int) -> None:
+        self.screen.exchange_list.cursor += step
 
     def _go_to_number(self, number: int) -> None:
         count = len(self.screen.capture)

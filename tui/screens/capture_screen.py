@@ -5,6 +5,7 @@ Invariant: reading never blocks the screen: it runs in a thread.
 """
 
 from collections.abc import Sequence
+from functools import cached_property
 from typing import ClassVar, Final
 
 import numpy as np
@@ -19,7 +20,7 @@ from dissector.core.text import clean, counted
 from dissector.detection.decode_as import DecodeAs
 from dissector.detection.other_protocols import OtherProtocol
 from tui.appearance import Appearance
-from tui.feature import FeatureScreen
+from tui.feature import OF_ROWS, FeatureScreen
 from tui.labels import progress_words
 from tui.messages import CaptureFailed
 from tui.row_view import RowView
@@ -31,7 +32,7 @@ LEAST_NAME: Final = 8
 
 
 class CaptureScreen(FeatureScreen):
-    """Title and list of one capture. Who composes it has the list, `#title`, `#notice`, `#empty` and `#lower`."""
+    """Title and list of one capture. Who composes it has the list in `#panes`, `#title`, `#notice` and `#empty`."""
 
     RENUMBERS_ROWS: ClassVar[bool] = True
     """Whether rows get their final order when all is read."""
@@ -164,14 +165,25 @@ class CaptureScreen(FeatureScreen):
             f"{seen}{': ' if protocols else ''}{protocols}.",
             "Kafka over TLS needs its keys: --keylog FILE; see kdissect explain tls" if is_tls else "",
             "Start capturing before the client connects:\n\ntcpdump -i any -w out.pcap tcp port 9092",
+            "Where packets can't be captured, record with kdissect proxy BROKER:9092",
             "Or press U to declare which connections are Kafka" if len(self.capture.connections) else "",
-            "ctrl+p opens another capture, ? shows the keys, q quits",
+            "ctrl+p opens another capture",
         ]
         empty = self.query_one("#empty", Static)
         empty.update(Text("\n\n".join(filter(None, parts)), justify="center"))
         empty.add_class("shown")
-        for selector in ("#list", "#lower"):
-            self.query_one(selector).add_class("hidden")
+        self.query_one("#panes").add_class("hidden")
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        """A capture without rows has no keys for them."""
+        if self.done and not len(self.capture) and action in self._actions_of_rows:
+            return False
+        return super().check_action(action, parameters)
+
+    @cached_property
+    def _actions_of_rows(self) -> frozenset[str]:
+        keys = (key for each in self.features if each.GROUP in OF_ROWS for key in each.BINDINGS)
+        return frozenset(key.action.partition("(")[0] for key in keys)
 
     def _choose(self, number: int) -> None:
         """A row is selected. For the panes below the list."""

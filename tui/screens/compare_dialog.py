@@ -54,7 +54,8 @@ def offered(path: str) -> list[str]:
     """Return captures to compare with: those in the same folder, then recent ones."""
     one = Path(path)
     try:
-        beside = sorted(str(each) for pattern in CAPTURES for each in one.parent.glob(pattern))
+        there = (each for pattern in CAPTURES for each in one.parent.glob(pattern))
+        beside = sorted(str(each) for each in there if not each.name.startswith("."))
     except OSError:
         beside = []
     lately = [path for paths in recent_captures() for path in paths]

@@ -181,6 +181,13 @@ class CoreScreen(CaptureScreen):
             if self.done:
                 self._draw_notice()
 
+    def show_none(self) -> None:
+        """No row is shown: neither is a message."""
+        self.exchange_list.forget_chosen()
+        if self.model.number is not None:
+            self.model.clear()
+            self.draw_message()
+
     def choose_again(self, path: str) -> None:
         """Select the field that was selected in another message, or the nearest above it that this one has too."""
         if path:
@@ -208,6 +215,7 @@ class CoreScreen(CaptureScreen):
     def draw_pane_titles(self) -> None:
         exchange = self.model.exchange
         if exchange is None:
+            self.field_tree.border_title, self.bytes_pane.border_title = "", "bytes"
             return
         parts = []
         for side in ("request", "response"):

@@ -262,8 +262,7 @@ class LiveScreen(MainScreen):
         """Draw what is captured, as long as there is no row."""
         empty = self.query_one("#empty", Static)
         waiting = not len(self.capture)
-        for selector in ("#list", "#lower"):
-            self.query_one(selector).set_class(waiting, "hidden")
+        self.query_one("#panes").set_class(waiting, "hidden")
         if waiting:
             lines = (clean(line) for line in self._waiting_words().splitlines())
             empty.update(Text("\n".join(lines), justify="center"))

@@ -279,6 +279,10 @@ class ExchangeList(NumberedLines):
             self._posted_number = self.number
             self.post_message(self.RowChosen(self.number, self.numbering))
 
+    def forget_chosen(self) -> None:
+        """Post the next row that is shown, even if it is the one that was posted last."""
+        self._posted_number = None
+
     def action_column(self, step: int) -> None:
         """Select the cell beside the selected one; first the API."""
         names = [column.name for column in self.columns()]
