@@ -9,7 +9,7 @@ import numpy as np
 
 from dissector.capture_session.row_space import RowSpace
 from dissector.capture_session.stage_pipeline import StagePipeline
-from dissector.core.arrays import Int64
+from dissector.core.arrays import Bool, Int64
 from dissector.detection.decode_as import DecodeAs, End
 from dissector.detection.tls_alerts import NO_ALERT, alert_name
 from dissector.exchange.connection_facts import ConnectionFacts
@@ -100,6 +100,15 @@ class ConnectionIndex:
         """Whether a SYN of it was captured."""
         at = self._rows.index_connection(connection)
         return at >= 0 and self._table.syn_side(at) >= 0
+
+    def seen_ends(self, connections: Int64) -> tuple[Bool, Bool]:
+        """Of which connections a SYN was captured, and of which a FIN or RST, `(n,)` each; of files neither."""
+        at = self._rows.index_connections(connections)
+        is_tcp = at >= 0
+        opened, closed = np.zeros((2, len(at)), np.bool_)
+        opened[is_tcp] = self._table.syn_sides(at[is_tcp]) >= 0
+        closed[is_tcp] = self._table.are_closed(at[is_tcp])
+        return opened, closed
 
     def closed(self, connection: int) -> tuple[int, bool] | None:
         """When it was closed, and whether the client closed it first; None where that was not captured."""

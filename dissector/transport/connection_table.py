@@ -106,6 +106,11 @@ class ConnectionTable:
         """The time of its first FIN or RST, `NEVER` where none was seen; and the side that sent it."""
         return self._closed_ns.item(connection), self._closed_by.item(connection)
 
+    def are_closed(self, connections: Int64) -> Bool:
+        """Return of which connections a FIN or RST was seen, `(n,)`."""
+        seen: Bool = self._closed_ns.values[connections] != NEVER
+        return seen
+
     def open(self) -> Int64:
         """Connections of which more may come, ascending."""
         return np.sort(self._pairs.connection)

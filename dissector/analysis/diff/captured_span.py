@@ -79,10 +79,11 @@ BOTH_WHOLE: Final[Sights] = (WHOLE, WHOLE)
 
 def captured_span(capture: Capture, connections: Collection[int], duration_ns: int) -> CapturedSpan:
     """Return how much of some connections a capture has."""
-    late = {each for each in connections if not capture.connections.is_opened(each)}
+    numbers = np.array(list(connections), np.int64)
+    is_opened, is_closed = capture.connections.seen_ends(numbers)
+    late = set(numbers[~is_opened].tolist())
     late -= _beginning_with_versions(capture, late)
-    is_open = [each for each in connections if capture.connections.closed(each) is None]
-    return CapturedSpan(len(connections), len(late), len(is_open), duration_ns)
+    return CapturedSpan(len(numbers), len(late), int((~is_closed).sum()), duration_ns)
 
 
 def _beginning_with_versions(capture: Capture, connections: Collection[int]) -> set[int]:
