@@ -70,6 +70,34 @@ def test_when_a_rebalance_comes_is_no_difference(tmp_path: Path, tmp_path_factor
     assert (entry.api, entry.reason) == ("JoinGroup", DiffReason.ORDER)
 
 
+NO_PARTITIONS = bytes(10).hex()
+"""Of an assignment in version 0, without user data."""
+
+
+def joining_early(assigned: str) -> Callable[[Lines], Lines]:
+    """Let a leader assign this before what it assigned, and join again then."""
+
+    def edit(lines: Lines) -> Lines:
+        join, sync = (of(lines, api)[0] for api in ("JoinGroup", "SyncGroup"))
+        more = [*again(join), *again(sync)]
+        more[0]["request"]["body"]["member_id"] = join["response"]["body"]["member_id"]
+        bodies = sync["request"]["body"]["assignments"][0], sync["response"]["body"]
+        for body in bodies if assigned else ():
+            body["assignment"] = assigned
+            del body["assignment_decoded"]
+        return after([*lines, *more], more, sync["number"])
+
+    return edit
+
+
+@pytest.mark.parametrize(("assigned", "differs"), [(NO_PARTITIONS, False), ("", True)])
+def test_a_leader_that_does_not_know_its_topics_joins_again(assigned: str, tmp_path: Path, *, differs: bool) -> None:
+    """kafka-python 2.0 did so in two of five recordings. One that had assigned partitions joins for another reason."""
+    path = plain("kafka-python-2.0")
+    entries = entry_texts(compared(path, edited(path, tmp_path, joining_early(assigned))))
+    assert entries == ([("JoinGroup", "", "count", "1", "2")] if differs else [])
+
+
 def more_lookups(number: int) -> Callable[[Lines], Lines]:
     def edit(lines: Lines) -> Lines:
         at = lines.index(of(lines, "ListOffsets")[-1])

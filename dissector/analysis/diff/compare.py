@@ -12,6 +12,7 @@ from dissector.analysis.diff.batching import MIN_BATCHES
 from dissector.analysis.diff.captured_span import common_of, may_be_equal, may_have_missed, not_compared, sights
 from dissector.analysis.diff.client_settings import setting
 from dissector.analysis.diff.compared_values import ComparedValue
+from dissector.analysis.diff.connection_counts import compare_connections
 from dissector.analysis.diff.consequences import fold_consequences, join_entries
 from dissector.analysis.diff.exchange_pairs import ExchangePairs, PairColumns, Steps, WorkflowSteps, whole_stretch
 from dissector.analysis.diff.field_comparison import MAX_COMPARED_VALUES, NO_VALUES, common_first, compare_fields
@@ -26,7 +27,7 @@ from dissector.analysis.diff.name_uses import NameUses
 from dissector.analysis.diff.one_sided import one_sided
 from dissector.analysis.diff.pair_details import PairDecoder
 from dissector.analysis.diff.ranking import ordered
-from dissector.analysis.diff.rebalances import is_lookup_again, is_same_order, told_words
+from dissector.analysis.diff.rebalances import is_chance, is_same_order, told_words
 from dissector.analysis.diff.result import (
     DiffEntry,
     DiffReason,
@@ -52,7 +53,8 @@ IGNORED: Final = (
     "times; median intervals of repeated requests and of retries count as equal within a factor of 1.5",
     "values of offsets, epochs and sequence numbers; only their presence is compared",
     "generated names (member ids, producer ids, UUIDs, fetch sessions); they are matched by their groups and uses",
-    "how many members and fetch sessions there are, and which partitions a member gets",
+    "how many members and fetch sessions there are, and which partitions a member gets; one connection more that is "
+    "opened while the client's others are busy; that a leader joins again which assigned nothing at first",
     "responses with retriable errors; of retries after regular pauses these are compared, of others how many there are "
     "(within 3; if both sides have at least 3, within twice the standard deviation, too)",
     "2 more requests, or 10% more, of an API that clients call repeatedly; at the same rate half as many more, or any "
@@ -110,8 +112,10 @@ class _DiffBuilder:
         for key in (key for key in a if key in b):  # in A's order, not in a set's
             fields = list(compare_fields(key.api, a[key], b[key], self._names, self._sights))
             frequency = compare_frequency(key, a[key], b[key], durations, is_partial=self._is_partial)
-            self._differences[key] = [*fields, *frequency]
-        entries = [*self._connection_entries(), *self._api_entries()]
+            found = (*fields, *frequency)
+            self._differences[key] = [each for each in found if not is_chance(key, each, self._keys)]
+        connections = () if self._is_partial else compare_connections(*self._sides)  # some were not captured
+        entries = [*connections, *self._api_entries()]
         pairs, order_entries = self._pairs()
         return DiffResult(
             self._summary(0),
@@ -130,32 +134,12 @@ class _DiffBuilder:
         return SideSummary(profile.side.label, profile.exchanges, profile.labeled_clients, connections,
                            tuple(sorted(profile.skipped.items())))  # fmt: skip
 
-    def _connection_entries(self) -> Iterator[DiffEntry]:
-        """Compare the numbers of connections by role, without those that were closed before a response came: a client
-        that tries again has one for each attempt. Of connections that were not captured nobody knows."""
-        if self._is_partial:
-            return
-        lost = [side.lost_connections() for side in self._sides]
-        roles = [side.roles.others_than(each) for side, each in zip(self._sides, lost, strict=True)]
-        if roles[0] != roles[1] and (roles[0].total() != roles[1].total() or not any(lost)):
-            differing = sorted(role for role in roles[0] | roles[1] if roles[0][role] != roles[1][role])
-            counts = [side.total() for side in roles]
-            listed = [", ".join(f"{side[role]} {role}" for role in differing if side[role]) for side in roles]
-            none = f"no {' or '.join(differing)}"
-            texts = [f"{count} with {roles or none}" for count, roles in zip(counts, listed, strict=True)]
-            yield DiffEntry("", "", "connections", DiffReason.COUNT, texts[0], texts[1], counts[0], counts[1])
-
     def _api_entries(self) -> Iterator[DiffEntry]:
         """Group by cause: versions, requests of one side only, and the differences of all matching keys."""
         a, b = self._keys
         yield from self._version_entries()
         grouped: dict[tuple[object, ...], DiffEntry] = {}
-        by_key = [
-            (key, each)
-            for key, found in self._differences.items()
-            for each in found
-            if each.part or each.path or not is_lookup_again(key, each, self._keys)
-        ]
+        by_key = [(key, each) for key, found in self._differences.items() for each in found]
         batching = compare_batching(
             self._sides[0].batches, self._sides[1].batches, self._names, is_partial=self._is_partial
         )

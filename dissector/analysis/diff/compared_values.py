@@ -55,8 +55,10 @@ COUNTED_KINDS: Final = frozenset((SESSION, "member"))
 BROKER_FIELDS: Final = frozenset(("leader_id", "replica_nodes", "isr_nodes", "offline_replicas", "controller_id"))
 _POSITION_NAME: Final = re.compile(
     r"(^|_)(offset|offsets|epoch|sequence|high_watermark|generation_id|generation_id_or_member_epoch|timestamp"
-    r"|timestamp_ms|append_time_ms|partition_size|total_bytes|usable_bytes)$"
+    r"|timestamp_ms|append_time_ms|partition_size|total_bytes|usable_bytes|offset_sum|unique_field)$"
 )
+"""The last two are what members of Streams say when they join: how much of its state a task has, and a number that is
+another one each time."""
 STATES: Final = frozenset(("group_state",))
 """Fields that say what a group does at the moment."""
 METADATA_FIELDS: Final = frozenset(("committed_metadata", "metadata"))

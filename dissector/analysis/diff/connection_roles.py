@@ -99,18 +99,22 @@ class ConnectionRoles:
 
     def others_than(self, left_out: Collection[int]) -> Counter[str]:
         """Return the number of connections in each role, without some of them."""
+        return Counter({role: len(numbers) for role, numbers in self.by_role(left_out).items()})
+
+    def by_role(self, left_out: Collection[int]) -> dict[str, Int64]:
+        """Return the numbers of the connections in each role, without some of them."""
         carried, part = as_column(self._connections), as_column(self._parts)
         is_left = ~np.isin(carried, np.fromiter(left_out, np.int64))
-        _, at = np.unique(carried[is_left], return_inverse=True)
-        parts = np.zeros(int(at.max(initial=-1)) + 1, np.int64)
+        numbers, at = np.unique(carried[is_left], return_inverse=True)
+        parts = np.zeros(len(numbers), np.int64)
         np.bitwise_or.at(parts, at, 1 << part[is_left])
-        roles = Counter[str]()
-        sets, first, counts = np.unique(parts, return_index=True, return_counts=True)
+        sets, first, which = np.unique(parts, return_index=True, return_inverse=True)
         names = self._part_numbers.values
+        found: dict[str, Int64] = {}
         for n in np.argsort(first).tolist():
-            has = int(sets[n])
-            roles[_role({name for number, name in enumerate(names) if has >> number & 1})] += int(counts[n])
-        return roles
+            role = _role({name for number, name in enumerate(names) if int(sets[n]) >> number & 1})
+            found[role] = np.concatenate([found.get(role, numbers[:0]), numbers[which == n]])
+        return found
 
     @property
     def _client_id_texts(self) -> tuple[str, ...]:

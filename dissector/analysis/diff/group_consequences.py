@@ -31,18 +31,23 @@ BY_ID: Final[tuple[FieldKey, ...]] = (
 MEMBER_ID: Final[FieldKey] = ("JoinGroup", "request", "member_id")
 JOIN: Final[FieldKey] = ("JoinGroup", "", "")
 SAID_AGAIN: Final[tuple[FieldKey, ...]] = (
-    *(("JoinGroup", "request", SUBSCRIPTION + name) for name in ("generation_id", "owned_partitions",
-                                                                  "user_data.generation")),
+    *(("JoinGroup", "request", SUBSCRIPTION + name)
+      for name in ("generation_id", "owned_partitions", "user_data.generation", "user_data.task_offset_sums",
+                   "user_data.task_offset_sums.offset_sum")),
     ("JoinGroup", "request", "reason"),
     MEMBER_ID,
 )  # fmt: skip
-"""What a member says only when it joins again, or otherwise then (KIP-429, KIP-792, KIP-800)."""
+"""What a member says only when it joins again, or otherwise then (KIP-429, KIP-792, KIP-800); one of Streams has tasks
+by then, and says of those that run that they need no more of their state (KIP-441)."""
 USER_DATA: Final[FieldKey] = ("JoinGroup", "request", f"{SUBSCRIPTION}user_data")
 """What an assignor tells its next leader; nothing at first."""
 TOLD: Final = f"responses with {ErrorCode.REBALANCE_IN_PROGRESS.name}"
 """In the explanation of how often both sides join: other members came or went."""
-DONE_AGAIN: Final = frozenset(("Metadata", "FindCoordinator", "ListOffsets", "OffsetForLeaderEpoch", "OffsetCommit"))
-"""What a client requests for partitions that it loses and gets."""
+DONE_AGAIN: Final = frozenset(
+    ("Metadata", "FindCoordinator", "ListOffsets", "OffsetForLeaderEpoch", "OffsetCommit", "DescribeCluster",
+     "DescribeTopicPartitions")
+)  # fmt: skip
+"""What a client requests for partitions that it loses and gets, and the leader of Streams before it assigns any."""
 OF_OTHERS: Final[FieldKey] = ("OffsetFetch", "response", "topics.partitions.metadata")
 """What comes from the member that had a partition before."""
 NUMBERS: Final = (DiffReason.COUNT, DiffReason.RATE, DiffReason.ONE_SIDE)

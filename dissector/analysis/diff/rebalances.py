@@ -1,17 +1,20 @@
 """What rebalances do to the requests of members of a group, whichever the client: another member comes when it comes.
 
 A member looks up offsets after its first join or after each, of which partitions it has then: how often, and between
-which joins, is chance, if both sides are told of rebalances.
+which joins, is chance, if both sides are told of rebalances. A leader that does not know its topics yet assigns
+nothing, and joins again once it does: whether the first metadata comes before its first assignment is chance, too.
 """
 
 from collections.abc import Mapping, Sequence
 from typing import Final
 
 from dissector.analysis.diff.alignment import align, out_of_order
-from dissector.analysis.diff.group_consequences import TOLD
+from dissector.analysis.diff.field_comparison import ASSIGNED
+from dissector.analysis.diff.group_consequences import SAID_AGAIN, TOLD, has_all_values
 from dissector.analysis.diff.key_differences import KeyDifference
 from dissector.analysis.diff.key_profile import KeyProfile
 from dissector.analysis.diff.matching_keys import MatchingKey
+from dissector.analysis.diff.message_leaves import EMPTY, NOT_EMPTY, path_without_labels
 from dissector.analysis.diff.result import DiffReason
 from dissector.analysis.diff.statistical_comparison import LOOKUPS
 from dissector.protocol.schema.error_codes import ErrorCode
@@ -43,13 +46,46 @@ def are_told(sides: Sequence[Keys]) -> bool:
     return all(any(key.step == REBALANCE for key in keys) for keys in sides)
 
 
-def is_lookup_again(key: MatchingKey, found: KeyDifference, sides: Sequence[Keys]) -> bool:
+def is_chance(key: MatchingKey, found: KeyDifference, sides: Sequence[Keys]) -> bool:
+    """Return whether a difference depends on when others join and leave, or on when a leader knows its topics."""
+    return _is_lookup_again(key, found, sides) or _is_of_early_join(key, found, sides)
+
+
+def _is_lookup_again(key: MatchingKey, found: KeyDifference, sides: Sequence[Keys]) -> bool:
     """Return whether lookups of sides that are told of rebalances are so many more on one of them as other partitions
     after other joins bring."""
-    if key.api not in LOOKUPS or found.reason is not DiffReason.COUNT or not are_told(sides):
+    is_count = found.reason is DiffReason.COUNT and not (found.part or found.path)
+    if key.api not in LOOKUPS or not is_count or not are_told(sides):
         return False
     few, many = sorted((found.count_a, found.count_b))
     return many <= AGAIN * few
+
+
+def _is_of_early_join(key: MatchingKey, found: KeyDifference, sides: Sequence[Keys]) -> bool:
+    """Return whether one side joins more often than the other, or says more then, only because its leader assigned
+    nothing at first."""
+    if key.api not in ("JoinGroup", "SyncGroup") or key.step:
+        return False
+    early = [_empty_assignments(key._replace(api="SyncGroup"), keys) for keys in sides]
+    joins = [len(keys[key].rows) - each for keys, each in zip(sides, early, strict=True)]
+    if early[0] == early[1] or joins[0] != joins[1]:
+        return False
+    if not found.part:
+        return found.reason is DiffReason.COUNT
+    more, less = (found.a, found.b) if early[0] > early[1] else (found.b, found.a)
+    is_said_again = (key.api, found.part, path_without_labels(found.path)) in SAID_AGAIN
+    return is_said_again and has_all_values(more, less)
+
+
+def _empty_assignments(key: MatchingKey, keys: Keys) -> int:
+    """Return how often a member that leads its group all the time got no partitions."""
+    if key not in keys:
+        return 0
+    fields = keys[key].fields
+    if fields.get(("request", ("assignments",)), {}).keys() != {NOT_EMPTY}:
+        return 0
+    return sum(values[EMPTY] for (part, path), values in fields.items()
+               if part == "response" and path_without_labels(path) == ASSIGNED["SyncGroupResponse"])  # fmt: skip
 
 
 def is_same_order(a: Sequence[MatchingKey], b: Sequence[MatchingKey], sides: Sequence[Keys]) -> bool:

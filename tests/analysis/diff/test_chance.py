@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from dissector.analysis.diff.compared_values import Placeholder, compared_value
+from dissector.analysis.diff.compared_values import POSITION, Placeholder, compared_value
 from dissector.analysis.diff.key_profile import KeyProfile, Retries
 from dissector.analysis.diff.matching_keys import MatchingKey
 from dissector.analysis.diff.statistical_comparison import compare_frequency
@@ -101,6 +101,13 @@ def test_what_a_group_does_at_the_moment_is_chance() -> None:
     assert len(found) == 1
     assert compared_value(None, "group_state", "") == ""  # a version or an answer without one
     assert compared_value(None, "group_type", "consumer") == "consumer"
+
+
+def test_what_a_member_of_streams_says_of_its_state_depends_on_when_it_joins() -> None:
+    """How much of its state a task has, and a number that is another one each time; not that a task runs (-2)."""
+    for name in ("offset_sum", "unique_field"):
+        assert {compared_value(None, name, value) for value in (2, 3)} == {POSITION}
+    assert compared_value(None, "offset_sum", -2) == -2
 
 
 def limited(limit: int) -> Callable[[Lines], None]:

@@ -1,7 +1,11 @@
 """Which differences are listed with which others."""
 
+from dataclasses import replace
+
 from dissector.analysis.diff import DiffEntry, DiffReason
+from dissector.analysis.diff.consequence_table import SUBSCRIPTION
 from dissector.analysis.diff.consequences import fold_consequences
+from dissector.analysis.diff.group_consequences import TOLD
 from tests.cases import cases
 
 AGAIN = "also changes SyncGroup number of requests"
@@ -34,3 +38,29 @@ def test_what_follows_from_joining_more_often_is_listed_with_the_group_that_has_
     joins = [counted("JoinGroup", "for shop", 2, 1), counted("JoinGroup", "for tea", 1, 3)]
     found = fold_consequences([*joins, counted("OffsetFetch", "for tea", 1, 3)])
     assert [each.explanation for each in found] == ["", "also changes OffsetFetch number of requests for tea"]
+
+
+STATE = f"{SUBSCRIPTION}user_data.task_offset_sums"
+
+
+def said(path: str, a: str, b: str) -> DiffEntry:
+    return DiffEntry("JoinGroup", "request", path, DiffReason.VALUE, a, b, 1, 3)
+
+
+@cases(
+    "more, follows",
+    [
+        (counted("DescribeCluster", "", 1, 3), True),
+        (counted("DescribeTopicPartitions", "", 0, 2), True),
+        (said(f"{STATE}.offset_sum", "an offset", "an offset, -2"), True),
+        (said(STATE, "empty", "empty, not empty"), True),
+        (counted("DescribeCluster", "", 3, 1), False),
+        (counted("DescribeConfigs", "", 1, 3), False),
+        (said(f"{STATE}.offset_sum", "an offset", "-2"), False),
+        (said(STATE, "empty", "not empty"), False),  # from its first join on: of an earlier run
+        (said("protocols", "stream", "stream, range"), False),
+    ],
+)
+def test_what_streams_says_and_asks_when_it_joins_again(more: DiffEntry, *, follows: bool) -> None:
+    join = replace(counted("JoinGroup", "", 1, 3), explanation=f"{TOLD}: {{a}} 0, {{b}} 1")
+    assert len(fold_consequences([join, more])) == (1 if follows else 2)
