@@ -27,7 +27,7 @@ from dissector.analysis.diff.name_uses import NameUses
 from dissector.analysis.diff.one_sided import one_sided
 from dissector.analysis.diff.pair_details import PairDecoder
 from dissector.analysis.diff.ranking import ordered
-from dissector.analysis.diff.rebalances import is_chance, is_same_order, told_words
+from dissector.analysis.diff.rebalances import is_lookup_again, is_of_early_join, is_same_order, told_words
 from dissector.analysis.diff.result import (
     DiffEntry,
     DiffReason,
@@ -56,7 +56,7 @@ IGNORED: Final = (
     "how many members and fetch sessions there are, and which partitions a member gets; one connection more that is "
     "opened while the client's others are busy; that a leader joins again which assigned nothing at first",
     "responses with retriable errors; of retries after regular pauses these are compared, of others how many there are "
-    "(within 3; if both sides have at least 3, within twice the standard deviation, too)",
+    "(within 3; of lookups of offsets, or if both sides have at least 3, within twice the standard deviation, too)",
     "2 more requests, or 10% more, of an API that clients call repeatedly; at the same rate half as many more, or any "
     "number in a longer recording; after random pauses twice the standard deviation; one more lookup of offsets than 3 "
     "or more",
@@ -103,6 +103,7 @@ class _DiffBuilder:
         self._spans = a.span, b.span
         self._sights = sights(*self._spans)
         self._is_partial = any(each.is_partial for each in self._sights)
+        self._is_one_client = a.labeled_clients == b.labeled_clients
         self._missed = set[str](), set[str]()
         """APIs whose requests a side may have missed."""
 
@@ -113,9 +114,10 @@ class _DiffBuilder:
             fields = list(compare_fields(key.api, a[key], b[key], self._names, self._sights))
             frequency = compare_frequency(key, a[key], b[key], durations, is_partial=self._is_partial)
             found = (*fields, *frequency)
-            self._differences[key] = [each for each in found if not is_chance(key, each, self._keys)]
-        connections = () if self._is_partial else compare_connections(*self._sides)  # some were not captured
-        entries = [*connections, *self._api_entries()]
+            self._differences[key] = [each for each in found if not self._is_chance(key, each)]
+        entries = list(self._api_entries())
+        if not self._is_partial:  # of connections that were not captured nobody knows
+            entries[:0] = compare_connections(*self._sides, is_one_client=self._is_one_client)
         pairs, order_entries = self._pairs()
         return DiffResult(
             self._summary(0),
@@ -167,7 +169,13 @@ class _DiffBuilder:
         """Return whether one side alone asks once for no topics while both are one client: it does if it has a
         connection before its program names a topic."""
         is_once = (key.api, key.subject) == ("Metadata", NO_TOPICS) and found.count_a + found.count_b == 1
-        return is_once and self._sides[0].labeled_clients == self._sides[1].labeled_clients
+        return is_once and self._is_one_client
+
+    def _is_chance(self, key: MatchingKey, found: KeyDifference) -> bool:
+        """Return whether a difference depends on when other members join and leave, or, of one client, on when it knows
+        its topics: another client may always join before that."""
+        is_early = self._is_one_client and is_of_early_join(key, found, self._keys)
+        return is_early or is_lookup_again(key, found, self._keys)
 
     def _without_missed(self) -> tuple[Mapping[MatchingKey, KeyProfile], Mapping[MatchingKey, KeyProfile]]:
         """Return the keys of both sides without those of which the other side may have missed the requests."""

@@ -46,12 +46,7 @@ def are_told(sides: Sequence[Keys]) -> bool:
     return all(any(key.step == REBALANCE for key in keys) for keys in sides)
 
 
-def is_chance(key: MatchingKey, found: KeyDifference, sides: Sequence[Keys]) -> bool:
-    """Return whether a difference depends on when others join and leave, or on when a leader knows its topics."""
-    return _is_lookup_again(key, found, sides) or _is_of_early_join(key, found, sides)
-
-
-def _is_lookup_again(key: MatchingKey, found: KeyDifference, sides: Sequence[Keys]) -> bool:
+def is_lookup_again(key: MatchingKey, found: KeyDifference, sides: Sequence[Keys]) -> bool:
     """Return whether lookups of sides that are told of rebalances are so many more on one of them as other partitions
     after other joins bring."""
     is_count = found.reason is DiffReason.COUNT and not (found.part or found.path)
@@ -61,7 +56,7 @@ def _is_lookup_again(key: MatchingKey, found: KeyDifference, sides: Sequence[Key
     return many <= AGAIN * few
 
 
-def _is_of_early_join(key: MatchingKey, found: KeyDifference, sides: Sequence[Keys]) -> bool:
+def is_of_early_join(key: MatchingKey, found: KeyDifference, sides: Sequence[Keys]) -> bool:
     """Return whether one side joins more often than the other, or says more then, only because its leader assigned
     nothing at first."""
     if key.api not in ("JoinGroup", "SyncGroup") or key.step:

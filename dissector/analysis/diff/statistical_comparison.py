@@ -104,7 +104,7 @@ def compare_frequency(
             yield from _compare_rates_while_sent(key, a, b)
         else:
             yield from _compare_rates(key, counts, a, b, durations_ns)
-    yield from _compare_retries(a, b, is_partial=is_partial)
+    yield from _compare_retries(key, a, b, is_partial=is_partial)
 
 
 def compare_lost(key: MatchingKey, a: KeyProfile, b: KeyProfile, both: Sights = BOTH_WHOLE) -> Iterator[KeyDifference]:
@@ -221,9 +221,11 @@ def _is_chance(key: MatchingKey, a: KeyProfile, b: KeyProfile) -> bool:
 
 
 def _compare_intervals(a: KeyProfile, b: KeyProfile) -> Iterator[KeyDifference]:
-    """Compare the median intervals of repeated requests, if both sides have enough of them."""
+    """Compare the median intervals of repeated requests, if both sides have enough of them, and not mostly one on each
+    connection: what follows that on a few is no rhythm."""
     intervals = [profile.intervals_ns for profile in (a, b)]
-    if all(len(each) >= MIN_INTERVALS for each in intervals) and all(map(_is_period, intervals)):
+    are_repeated = all(len(each.rows) >= 2 * each.connections for each in (a, b))
+    if are_repeated and all(len(each) >= MIN_INTERVALS for each in intervals) and all(map(_is_period, intervals)):
         medians = [median_of(each) for each in intervals]
         if _intervals_differ(*medians):
             counts = [len(each) for each in intervals]
@@ -245,16 +247,17 @@ def _each_connection(a: KeyProfile, b: KeyProfile) -> str:
     return MEDIAN if few == many else f"{MEDIAN}; {one} sends them on {few:,}, {other} on {many:,}"
 
 
-def _compare_retries(a: KeyProfile, b: KeyProfile, *, is_partial: bool) -> Iterator[KeyDifference]:
+def _compare_retries(key: MatchingKey, a: KeyProfile, b: KeyProfile, *, is_partial: bool) -> Iterator[KeyDifference]:
     """Compare the pauses of both sides before they try again, if they are regular: their number then depends on how
-    long the cluster takes. Other pauses end with what happens, and numbers vary by their square root."""
+    long the cluster takes. Other pauses end with what happens, as those of lookups do, which wait for metadata; and
+    numbers vary by their square root."""
     counts = [profile.retry_count for profile in (a, b)]
     backoffs = [profile.retries.backoffs_ns for profile in (a, b)]
-    are_many = all(len(each) >= MIN_BACKOFFS for each in backoffs)
-    if are_many and all(map(_is_period, backoffs)):
+    is_lookup, are_many = key.api in LOOKUPS, all(len(each) >= MIN_BACKOFFS for each in backoffs)
+    if are_many and not is_lookup and all(map(_is_period, backoffs)):
         yield from _compare_backoffs(backoffs, a, b)
         return
-    is_chance = are_many and abs(counts[0] - counts[1]) <= CHANCE * math.sqrt(sum(counts))
+    is_chance = (are_many or is_lookup) and abs(counts[0] - counts[1]) <= CHANCE * math.sqrt(sum(counts))
     if not is_partial and not is_chance and abs(counts[0] - counts[1]) > RETRY_TOLERANCE:
         errors = ", ".join(sorted({*a.retries.counts, *b.retries.counts}))
         yield _count_difference(counts, a, b, f"retries after {errors}")

@@ -4,6 +4,7 @@ import base64
 import struct
 from array import array
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -67,6 +68,34 @@ def test_requests_at_one_rate_may_go_on_for_longer(differs: bool) -> None:
 )
 def test_lookups_may_be_one_more(api: str, a: int, b: int, *, differs: bool) -> None:
     assert bool(counts(api, profile(a, ()), profile(b, ()))) is differs
+
+
+@pytest.mark.parametrize(("connections", "differs"), [(26, False), (15, True), (1, True)])
+def test_what_follows_on_a_few_of_many_connections_is_no_rhythm(connections: int, *, differs: bool) -> None:
+    """MirrorMaker asks for metadata once on most of 26 connections, and again on a few when it creates topics."""
+    slow, fast = ((366, 660, 712, 896, 934), (243, 264, 395, 407, 454))
+    a, b = (replace(profile(31, each), connections=connections) for each in (slow, fast))
+    assert counts("Metadata", a, b) == ([("every 712.0 ms", "every 395.0 ms")] if differs else [])
+
+
+def refused(pauses_ms: Sequence[int]) -> KeyProfile:
+    """Five requests, and more that were refused, with a pause behind each."""
+    retries = Retries({"NOT_LEADER_OR_FOLLOWER": len(pauses_ms)}, array("q", [each * MS for each in pauses_ms]))
+    return replace(profile(5 + len(pauses_ms), ()), retries=retries)
+
+
+@pytest.mark.parametrize(
+    ("api", "a", "b", "differs"),
+    [
+        ("ListOffsets", (40,), (56, 35, 43, 69, 30), False),  # of MirrorMaker, while leaders are elected
+        ("ListOffsets", (40,), (56, 35, 43, 69, 30, 40, 40, 40), True),
+        ("OffsetCommit", (40,), (56, 35, 43, 69, 30), True),
+        ("ListOffsets", (74, 70, 80), (28, 27, 30), False),
+        ("OffsetCommit", (74, 70, 80), (28, 27, 30), True),
+    ],
+)
+def test_lookups_wait_for_leaders(api: str, a: Sequence[int], b: Sequence[int], *, differs: bool) -> None:
+    assert bool(counts(api, refused(a), refused(b))) is differs
 
 
 def committed(version: int, time_ms: int, more: bytes = b"") -> str:

@@ -22,15 +22,18 @@ THREE = "1SY 2SY 3SY 1SA 2SA 3SA 1RQ 2RQ 3RQ 1RS 2RS 3RS"
 ONE = "1SY 1SA 1RQ 1RS 1RQ 1RS"
 
 
-def heartbeat(number: int) -> list[Turn]:
-    return [Turn(True, request(number, api_key=COORDINATOR, body=GROUP)), Turn(False, response(number, bytes(2)))]
+def heartbeat(number: int, client: bytes) -> list[Turn]:
+    sent = request(number, api_key=COORDINATOR, body=GROUP, client_id=client)
+    return [Turn(True, sent), Turn(False, response(number, bytes(2)))]
 
 
 def metadata(number: int) -> list[Turn]:
     return [Turn(True, request(number)), Turn(False, response(number))]
 
 
-def capture(folder: Path, name: str, order: str, *, neutral: frozenset[int] = frozenset()) -> str:
+def capture(
+    folder: Path, name: str, order: str, *, neutral: frozenset[int] = frozenset(), client: bytes = b"tests"
+) -> str:
     """Connections, each with its SYN, the SYN of the server, requests, responses and the FIN of the client in this
     order; they heartbeat, but some ask for metadata alone. All end in the order of their numbers."""
     words = order.split()
@@ -39,7 +42,7 @@ def capture(folder: Path, name: str, order: str, *, neutral: frozenset[int] = fr
     packets: dict[str, list[Packet]] = {}
     for each in names:
         turns = [turn for n in range(words.count(f"{each}RQ"))
-                 for turn in (metadata(n) if int(each) in neutral else heartbeat(n))]  # fmt: skip
+                 for turn in (metadata(n) if int(each) in neutral else heartbeat(n, client))]  # fmt: skip
         found = conversation(turns, client=(CLIENT[0], CLIENT[1] + int(each)))
         last = [next(packet for packet in reversed(found) if packet.from_client is side) for side in (True, False)]
         ends = [packet.seq + len(packet.payload) for packet in last]
@@ -59,7 +62,9 @@ def connections(a: str, b: str) -> list[tuple[str, str]]:
 
 @pytest.mark.parametrize("order", [BUSY, OPENING])
 def test_a_connection_that_is_opened_because_the_others_are_busy_is_chance(order: str, tmp_path: Path) -> None:
-    assert connections(capture(tmp_path, "one", ONE), capture(tmp_path, "two", order)) == []
+    one = capture(tmp_path, "one", ONE)
+    assert connections(one, capture(tmp_path, "two", order)) == []
+    assert connections(one, capture(tmp_path, "other", order, client=b"others")) != []
 
 
 @pytest.mark.parametrize(
