@@ -23,7 +23,6 @@ from rich.color import Color as RichColor
 from rich.style import Style
 from textual import events
 from textual._xterm_parser import XTermParser
-from textual.app import ScreenStackError
 from textual.binding import Binding, BindingType
 from textual.driver import Driver
 from textual.drivers.linux_driver import LinuxDriver
@@ -162,9 +161,8 @@ class TerminalApp(TypeAhead):
 
     async def on_event(self, event: events.Event) -> None:
         """Drop clicks on what was removed: it is still drawn until the next frame, and Textual fails on its place. What
-        is dragged gets them. Drop keys that come back from a screen when the last one is gone: Textual fails on them,
-        too."""
-        if isinstance(event, events.Key) and not self.screen_stack:
+        is dragged gets them. Drop keys and clicks that come when the last screen is gone: Textual fails on them, too."""
+        if isinstance(event, events.InputEvent) and not self.screen_stack:
             return
         if isinstance(event, events.Key | events.MouseDown):
             RUN.begin()  # what a person asks for next has all the room
@@ -177,7 +175,7 @@ class TerminalApp(TypeAhead):
         """Return whether a widget is drawn there that was removed."""
         try:
             return not self.get_widget_at(x, y)[0].is_attached
-        except (NoWidget, ScreenStackError):
+        except NoWidget:
             return False
 
     def action_help(self) -> None:

@@ -90,7 +90,7 @@ async def test_a_suggestion_taken_while_others_appear_is_the_one_that_was_shown(
         assert given == ["/captures/b.pcap"]
 
 
-async def test_a_key_that_comes_back_from_the_last_screen_is_dropped(shared: SharedScreens) -> None:
+async def test_input_behind_the_last_screen_is_dropped(shared: SharedScreens) -> None:
     async with shared.opened(JAVA) as screen:
         app = screen.pilot.app
         screens = app.screen_stack
@@ -99,5 +99,7 @@ async def test_a_key_that_comes_back_from_the_last_screen_is_dropped(shared: Sha
             event = events.Key("shift+down", None)
             event._set_forwarded()
             await app.on_event(event)
+            for kind in (events.MouseDown, events.MouseMove, events.MouseUp):
+                await app.on_event(kind(None, 4, 5, 0, 0, 1, False, False, False))
         finally:
             app._screen_stack.extend(screens)
