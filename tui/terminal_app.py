@@ -161,7 +161,8 @@ class TerminalApp(TypeAhead):
 
     async def on_event(self, event: events.Event) -> None:
         """Drop clicks on what was removed: it is still drawn until the next frame, and Textual fails on its place. What
-        is dragged gets them. Drop keys and clicks that come when the last screen is gone: Textual fails on them, too."""
+        is dragged gets them. Drop keys and clicks that come when the last screen is gone: Textual fails on these, too.
+        """
         if isinstance(event, events.InputEvent) and not self.screen_stack:
             return
         if isinstance(event, events.Key | events.MouseDown):

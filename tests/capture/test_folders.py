@@ -19,7 +19,8 @@ def test_captures_are_told_from_other_files_by_their_bytes(tmp_path: Path) -> No
     contents = {
         "b": JAVA, "a.txt": JAVA, "c.gz": gzip.compress(JAVA), "d.bz2": bz2.compress(JAVA),
         "keys.log": b"CLIENT_RANDOM 00 00\n", "notes.gz": gzip.compress(b"some notes"), "empty.pcap": b"",
-        ".b.123.part": JAVA, "cut.gz": gzip.compress(JAVA)[:8], "short.pcap": JAVA[:3], "hex.txt": b"> 00000004 00120000\n",
+        "cut.gz": gzip.compress(JAVA)[:8], "short.pcap": JAVA[:3], "hex.txt": b"> 00000004 00120000\n",
+        ".b.123.part": JAVA,
     }  # fmt: skip
     for name, data in contents.items():
         (tmp_path / name).write_bytes(data)
