@@ -3,7 +3,7 @@ captures, which make them count."""
 
 import pickle
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 import numpy as np
 
@@ -82,9 +82,10 @@ def _other_connections(files: Sequence[DataFile], origins: FileOrigins) -> dict[
     }
 
 
-def is_current(capture: Cells, options: WriteOptions) -> bool:
-    """Whether a row of `captures` is of this version and has these options: to ingest it again changes nothing."""
-    return bool(capture["version"] == version("kafka-dissector") and capture["options"] == options.words)
+def are_current(captures: Iterable[Cells], options: WriteOptions) -> Iterator[Cells]:
+    """Yield the rows of `captures` of this version and with these options: to ingest these again changes nothing."""
+    now, words = version("kafka-dissector"), options.words
+    return (each for each in captures if each["version"] == now and each["options"] == words)
 
 
 def _capture_row(scan: FileScan, epoch: int, options: WriteOptions, problems: Sequence[Finding]) -> Cells:

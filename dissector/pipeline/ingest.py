@@ -15,7 +15,7 @@ from typing import Final
 
 from dissector.core.finding import Finding
 from dissector.core.spool import SpoolFullError
-from dissector.pipeline.commit import is_current
+from dissector.pipeline.commit import are_current
 from dissector.pipeline.file_scan import FileScan
 from dissector.pipeline.origins import origins
 from dissector.pipeline.partition_rows import WriteOptions
@@ -123,7 +123,7 @@ def ingest(
 def known_captures(rows: Iterable[Cells], options: WriteOptions) -> dict[str, str]:
     """Return paths of captures, rows of `captures`, by their digests: of those that were ingested by this version and
     with these options."""
-    return {digest: row["path"] for row in rows if is_current(row, options) for digest in digests_of(row)}
+    return {digest: row["path"] for row in are_current(rows, options) for digest in digests_of(row)}
 
 
 def name_among(known: Mapping[str, str], scan: FileScan) -> str | None:

@@ -14,10 +14,10 @@ Invariants:
 
 import re
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
-from datetime import UTC, datetime
+from datetime import UTC
 from functools import partial
 from typing import Any, Final, TypeVar
 
@@ -55,6 +55,9 @@ _TOGETHER: Final = 200
 _ABSENT: Final[dict[pa.DataType, object]] = {pa.string(): "", pa.int64(): 0}
 """What says nothing, by the type of a column of `captures`, in place of what an earlier version did not write. Columns
 of these types are plain."""
+_OTHERWISE: Final = {"form": "unread"}
+"""The same by name."""
+_MERGED: Final = "merged_with"
 _NAIVE: Final = pa.timestamp("us")
 """Of times that become Python's: pyarrow imports pandas for those of a zone."""
 _READERS: Final = 8
@@ -286,7 +289,7 @@ def captures_in(uri: str, table: DeltaTable, *, whole: bool = False) -> list[Row
     Raises `StorageError`."""
     files, top = opened(f"{uri}/{CAPTURES}")
     absent = {
-        field.name: _ABSENT.get(field.type)
+        field.name: _OTHERWISE.get(field.name, _ABSENT.get(field.type))
         for field in arrow_schema(BY_NAME[CAPTURES])
         if whole or field.type in _ABSENT
     }
@@ -295,22 +298,29 @@ def captures_in(uri: str, table: DeltaTable, *, whole: bool = False) -> list[Row
         with pq.ParquetFile(f"{top}/{path}", filesystem=files) as file:
             found = file.read([name for name in absent if name in file.schema_arrow.names])
         fields = (field.with_type(_NAIVE) if pa.types.is_timestamp(field.type) else field for field in found.schema)
-        rows: list[Row] = found.cast(pa.schema(fields)).to_pylist()
-        return rows
+        found = found.cast(pa.schema(fields))
+        cells = [_cells(found, name, otherwise) for name, otherwise in absent.items()]
+        return [dict(zip(absent, row, strict=True)) for row in zip(*cells, strict=True)]
 
     try:
         with ThreadPoolExecutor(_READERS) as pool:
-            found = [row for rows in pool.map(read, file_paths(table)) for row in rows]
+            return [row for rows in pool.map(read, file_paths(table)) for row in rows]
     except ERRORS as error:
         raise StorageError(f"{uri.removeprefix(LOCAL)}/{CAPTURES}: cannot be read: {reason(error)}") from None
-    return [_whole(row, absent) for row in found]
 
 
-def _whole(row: Row, absent: Mapping[str, object]) -> Row:
-    """Return a row of `captures` with all columns."""
-    otherwise = {**absent, "merged_with": row["capture"], "form": "unread"}
-    found = {name: otherwise[name] if row.get(name) is None else row[name] for name in absent}
-    return {name: cell.replace(tzinfo=UTC) if isinstance(cell, datetime) else cell for name, cell in found.items()}
+def _cells(rows: pa.Table, name: str, otherwise: object) -> list[Any]:
+    """Return a column of `captures`, by columns as there may be many rows; what is null in it, or all if the files do
+    not have it, is `otherwise`. A capture is merged with itself if with no other."""
+    if name not in rows.column_names:
+        return rows["capture"].to_pylist() if name == _MERGED else [otherwise] * len(rows)
+    cells: list[Any] = rows[name].to_pylist()
+    if pa.types.is_timestamp(rows[name].type):
+        return [otherwise if cell is None else cell.replace(tzinfo=UTC) for cell in cells]
+    if not rows[name].null_count:
+        return cells
+    others = rows["capture"].to_pylist() if name == _MERGED else [otherwise] * len(cells)
+    return [other if cell is None else cell for cell, other in zip(cells, others, strict=True)]
 
 
 def live_captures(uri: str) -> list[Row]:

@@ -13,7 +13,7 @@ from deltalake import DeltaTable
 from deltalake.exceptions import CommitFailedError
 
 from dissector.core.version import version
-from dissector.pipeline.commit import is_current
+from dissector.pipeline.commit import are_current
 from dissector.pipeline.ingest_here import ingest_here
 from dissector.pipeline.partition_rows import WriteOptions
 from dissector.tables import delta_log, retries
@@ -121,7 +121,7 @@ def test_the_version_is_read_once(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(importlib.metadata, "version", lambda name: read.append(name) or "1")
     version.cache_clear()
     row = {"version": "1", "options": ""}
-    assert all(is_current(row, WriteOptions()) for _ in range(100))
+    assert all(list(are_current([row], WriteOptions())) == [row] for _ in range(100))
     assert read == ["kafka-dissector"]
     version.cache_clear()
 
