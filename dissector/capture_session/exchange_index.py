@@ -81,6 +81,10 @@ class ExchangeIndex:
         merged.connection[is_entry] = [self._files.file_of(row) for row in rows[is_entry].tolist()]
         return merged
 
+    def kinds(self) -> Int64:
+        """The kinds of all rows, as in `numbers`, without the other columns."""
+        return np.append(np.full(self._rows.entries, ENTRY), self._indexer.table.kind.values)
+
     def field_columns(self, rows: range | Int64, *, reads_messages: bool = False) -> "tuple[int, IndexRows]":
         """How many of these rows, which come first, are entries of files; and the others, as filters read them."""
         from dissector.exchange.index_rows import IndexRows

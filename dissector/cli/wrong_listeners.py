@@ -20,7 +20,7 @@ MOST_LINES: Final = 5
 
 def print_wrong_listeners(capture: Capture) -> None:
     """Print a line for each listener."""
-    kinds = capture.index.numbers(np.arange(len(capture))).kind
+    kinds = capture.index.kinds()
     others = np.flatnonzero(np.isin(kinds, (RowKind.TLS, RowKind.UNPARSED)))
     found: Counter[tuple[str, str]] = Counter()
     for exchange in capture.at(others[:MOST_ROWS]):

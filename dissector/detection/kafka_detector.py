@@ -112,9 +112,9 @@ class KafkaDetector:
         first = np.zeros(len(directions), np.bool_)
         first[np.unique(connection, return_index=True)[1]] = True
         opens = first & (opener == side) & (self.other_protocol.values[connection] == OtherProtocol.NO_DATA)
-        if self._decode_as:
-            opens &= np.fromiter(map(self._accepts_opener, connection.tolist()), np.bool_, len(connection))
         opens[opens] = self._requests.plain(heads[opens], sizes[opens])
+        if self._decode_as:
+            opens[opens] = [self._accepts_opener(each) for each in connection[opens].tolist()]
         self.client_side.values[connection[opens]] = side[opens]
         self.other_protocol.values[connection[opens]] = OtherProtocol.UNDETERMINED
         responds = (opener >= 0) & (self.client_side.values[connection] == 1 - side)

@@ -3,8 +3,6 @@
 from pathlib import Path
 from typing import Final
 
-import numpy as np
-
 from dissector.capture import CaptureError
 from dissector.capture_session import Capture
 from dissector.core.text import counted
@@ -23,7 +21,7 @@ def reopens_as(path: Path, written: int) -> str:
         with Capture([str(path)]) as capture:
             for _ in capture.read():
                 pass
-            kinds = capture.index.numbers(np.arange(len(capture))).kind
+            kinds = capture.index.kinds()
     except (CaptureError, OSError) as error:
         return f"; it can't be opened again: {error}"
     gaps = int((kinds == RowKind.GAP).sum())

@@ -1,4 +1,4 @@
-"""What is known of many connections is what is known of each."""
+"""What is known of many connections is what is known of each; the kinds of all rows are those of each."""
 
 from pathlib import Path
 
@@ -22,6 +22,7 @@ def test_ends_that_were_captured_of_many_connections(tmp_path: Path) -> None:
         is_opened, is_closed = capture.connections.seen_ends(numbers)
         assert is_opened.tolist() == [capture.connections.is_opened(each) for each in numbers.tolist()]
         assert is_closed.tolist() == [capture.connections.closed(each) is not None for each in numbers.tolist()]
+        assert capture.index.kinds().tolist() == capture.index.numbers(np.arange(len(capture))).kind.tolist()
         assert not is_opened[0]
         assert not is_closed[0]
         assert set(is_closed[1:].tolist()) == {False, True}
