@@ -6,7 +6,6 @@ Invariant: the texts of blocks are clean (`core.text.clean`); a renderer adds it
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from html import escape
 from itertools import zip_longest
 from textwrap import TextWrapper, wrap
 from typing import Final
@@ -118,10 +117,17 @@ def _escape_markdown(text: str) -> str:
     return "".join(f"\\{letter}" if letter in "\\`*_{}[]<>()#+!|~&$" else letter for letter in text)
 
 
+def _escaped(text: str) -> str:
+    """Return a text with the characters that mark up a page written as entities."""
+    from html import escape  # with a table of all entities, which only pages need
+
+    return escape(text)
+
+
 def _folded(lines: tuple[str, ...]) -> str:
     if not lines:
         return ""
-    text = "\n".join(map(escape, lines))
+    text = "\n".join(map(_escaped, lines))
     return f"<details><summary>fields and bytes</summary><pre>{text}</pre></details>"
 
 
@@ -129,7 +135,7 @@ def render_html(blocks: Iterable[ReportBlock]) -> Iterator[str]:
     """Yield a complete page; its title is its first heading."""
     first, *others = blocks
     title = f"kdissect: {first.text}" if isinstance(first, HeadingBlock) else "kdissect"
-    yield HEAD.replace("TITLE", escape(title))
+    yield HEAD.replace("TITLE", _escaped(title))
     yield from _html_body((first, *others))
     yield "</body></html>"
 
@@ -146,16 +152,16 @@ def _html_body(blocks: Iterable[ReportBlock]) -> Iterator[str]:
             in_list = not in_list
             yield "<ul>" if in_list else "</ul>"
         if isinstance(block, HeadingBlock):
-            yield f"<h{block.level}>{escape(block.text)}</h{block.level}>"
+            yield f"<h{block.level}>{_escaped(block.text)}</h{block.level}>"
         elif isinstance(block, ListBlock):
-            reason = f" <em>{escape(block.reason)}</em>" if block.reason else ""
-            details = "".join(f"<br><small>{escape(text)}</small>" for text in block.details)
-            yield f"<li>{escape(block.text)}{reason}{details}{_folded(block.folded)}</li>"
+            reason = f" <em>{_escaped(block.reason)}</em>" if block.reason else ""
+            details = "".join(f"<br><small>{_escaped(text)}</small>" for text in block.details)
+            yield f"<li>{_escaped(block.text)}{reason}{details}{_folded(block.folded)}</li>"
         else:
             yield '<div class="wide"><table>'
             for n, row in enumerate(block.rows):
                 tag = "td" if n else "th"
-                yield f"<tr>{''.join(f'<{tag}>{escape(cell)}</{tag}>' for cell in row)}</tr>"
+                yield f"<tr>{''.join(f'<{tag}>{_escaped(cell)}</{tag}>' for cell in row)}</tr>"
             yield "</table></div>"
     if in_list:
         yield "</ul>"

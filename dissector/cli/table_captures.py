@@ -9,7 +9,6 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from dissector.analysis.stats.breakdowns import quoted
 from dissector.capture import CaptureError
 from dissector.cli.errors import NEGATIVE, print_error
 from dissector.cli.options import parse_filter
@@ -119,6 +118,8 @@ def _side(tables: "Tables", folder: str, name: str, path: Path) -> TableCapture:
         found = write_capture(captures[0], None, path)
         why = f"no message in the tables is {name}'s: captures that overlap in time count as one, the first"
     else:
+        from dissector.analysis.stats.breakdowns import quoted  # with all statistics, which comparisons don't need
+
         found = write_capture(tables, parse_filter(f"client_id == {quoted(name)}"), path)
         why = f"no capture and no client id is called {name}"
     if not found.rows:

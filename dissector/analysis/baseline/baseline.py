@@ -3,9 +3,9 @@
 What depends on one run (counts, names, latencies, which errors brokers had) is not in it.
 """
 
+from array import array
 from collections.abc import Mapping
 from dataclasses import dataclass
-from statistics import median
 from typing import Final
 
 from dissector.analysis.diff.batching import MIN_BATCHES, NS_PER_MS
@@ -70,14 +70,13 @@ def _values(name: str, text: str) -> str:
 def _times(profile: SideProfile) -> dict[str, int]:
     pauses_ns = [each.retries.backoffs_ns for key, each in profile.keys.items() if key.api not in BY_METADATA]
     backoffs_ns = [each for of_key in pauses_ns if are_backoffs(of_key) for each in of_key]
-    intervals_ns = [
-        ns for key, each in profile.keys.items() if key.api in HEARTBEATS and not key.step for ns in each.intervals_ns
-    ]
+    heartbeats = (each for key, each in profile.keys.items() if key.api in HEARTBEATS and not key.step)
+    intervals_ns = array("q", [ns for each in heartbeats for ns in each.intervals_ns])
     times = {}
     if backoffs_ns:
         times[BACK_OFF] = min(backoffs_ns)
     if intervals_ns:
-        times[INTERVAL] = round(median(intervals_ns))
+        times[INTERVAL] = round(median_of(intervals_ns))
     lingers_ms = profile.batches.lingers_ms
     if len(lingers_ms) >= MIN_BATCHES:
         times[LINGER] = round(median_of(lingers_ms) * NS_PER_MS)

@@ -1,10 +1,10 @@
 """What a client does, one short text for each behavior, and where its messages are that show it; the behavior of any
 number of sides side by side: a line for each behavior, a column for each side."""
 
+from array import array
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from statistics import median
 from typing import Final, NamedTuple
 
 from dissector.analysis.diff.batching import LONGEST_WAIT_MS, MIN_BATCHES, NS_PER_MS
@@ -267,11 +267,11 @@ def _topic_ids(side: SideProfile) -> str:
 
 
 def _retries(side: SideProfile) -> str:
-    backoffs_ns = [each for profile in side.keys.values() for each in profile.retries.backoffs_ns]
+    backoffs_ns = array("q", [each for profile in side.keys.values() for each in profile.retries.backoffs_ns])
     count = sum(profile.retry_count for profile in side.keys.values())
     if not count:
         return NOTHING
-    return f"{count:,}" + (f", after {duration(round(median(backoffs_ns)))}" if backoffs_ns else "")
+    return f"{count:,}" + (f", after {duration(round(median_of(backoffs_ns)))}" if backoffs_ns else "")
 
 
 def _missing_responses(side: SideProfile) -> str:
