@@ -4,8 +4,8 @@ Sections: ``speed`` (kdissect and tshark over the same captures, in turn), ``sta
 ``growth`` (tenfold work), ``memory`` (1 GB; every command over 90 MB), ``screen`` (1 GB on the screen: first rows, key
 to paint), ``readers`` (messages one by one, records and all real frames in columns, beside two Python libraries),
 ``filter`` (a million rows, and tshark's filters), ``diff`` (100,000 exchanges a side),
-``hostile`` (inputs made to cost much),
-``commands`` (every command over such inputs: the worst of each), ``tls`` (the same frames plain and encrypted),
+``hostile`` (every command over inputs made to cost much: the worst of each), ``tls`` (the same frames plain and
+encrypted),
 ``tables`` (three mixes to tables, and commands on these, beside `show --format json`),
 ``spark`` (small work with tables; 1 GB to tables on one core and two, beside show and tshark; half an hour alone;
 ``spark=100,1000,10000`` for other sizes in megabytes).
@@ -20,7 +20,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
-from tools.benchmarks import commands, diff, growth, hostile, memory, readers, screen, spark, speed, start, tables, tls
+from tools.benchmarks import commands, diff, growth, memory, readers, screen, spark, speed, start, tables, tls
 from tools.benchmarks import filter as filters
 from tools.benchmarks.measuring import machine
 
@@ -35,8 +35,7 @@ SECTIONS: Final[dict[str, Callable[[Path], None]]] = {
     "diff": diff.main,
     "tables": tables.beside_captures,
     "spark": spark.main,
-    "hostile": hostile.main,
-    "commands": commands.main,
+    "hostile": commands.main,
     "tls": tls.main,
 }
 

@@ -1,8 +1,9 @@
 """Every command over inputs that are made to cost much, and over ordinary ones: the worst seconds a megabyte, the worst
 growth, and the most memory of each, and which input it was.
 
-Inputs are of a megabyte where work of two halves may be multiplied, and of an eighth of one where size adds nothing.
-Of the former, where a run takes long enough to tell, a quarter is measured too: four times the time is no growth.
+Inputs are of a megabyte where work of two halves may be multiplied; of the others a megabyte is measured where an
+eighth of one is costly. Where a run takes long enough to tell, growth is the time a megabyte beside that of a quarter,
+or an eighth: 1 is none.
 `SHAPES=` and `COMMANDS=` choose those whose name has the text. `COSTS=FILE` keeps all figures, a line each. Start-up is
 left out of seconds.
 """
@@ -12,7 +13,6 @@ import math
 import os
 import random
 import select
-import shutil
 import signal
 import subprocess
 import sys
@@ -25,51 +25,11 @@ from tests.traffic import request
 from tools.benchmarks import costly_sessions
 from tools.benchmarks import starter as starting
 from tools.benchmarks.captures import bulk, chatty, connections, mixed
+from tools.benchmarks.command_forms import COMMANDS, NotMadeError, Words, clear, filled
 from tools.benchmarks.hostile_shapes import SHAPES, file_of, sequence
 from tools.benchmarks.measuring import BEFORE, ENVIRONMENT, family, memory
 
 MEGABYTE: Final = 1 << 20
-IN, OUT = "{in}", "{out}"
-COMMANDS: Final[dict[str, tuple[str, ...]]] = {
-    "show": ("show", IN),
-    **{f"show -f {form}": ("show", IN, "-f", form) for form in ("json", "tree", "csv")},
-    "show --fields": ("show", IN, "--fields", "api,topic,partition,group"),
-    "show -Y topic": ("show", IN, "-Y", "topic == nothing"),
-    "show -Y partition": ("show", IN, "-Y", "partition == 999999999"),
-    "show -Y record": ("show", IN, "-Y", 'record.value contains "nothing"'),
-    "stats": ("stats", IN),
-    **{
-        f"stats --by {field}": ("stats", IN, "--by", field)
-        for field in (
-            "api",
-            "client",
-            "connection",
-            "topic",
-            "partition",
-            "version",
-            "error",
-            "field",
-            "group",
-            "finding",
-        )
-    },
-    "stats --plot": ("stats", IN, "--plot"),
-    "stats --connections": ("stats", IN, "--connections"),
-    "check": ("check", IN),
-    "groups": ("groups", IN),
-    "diff": ("diff", IN, IN, "-f", "text"),
-    "records": ("records", IN),
-    "records -f json": ("records", IN, "-f", "json"),
-    "export .pcapng": ("export", IN, "-w", f"{OUT}.pcapng"),
-    "export --redact": ("export", IN, "--redact", "-w", f"{OUT}.pcapng"),
-    "export transcript": ("export", IN, "-w", f"{OUT}.txt"),
-    **{
-        f"export {form}": ("export", IN, "-f", form, "-w", OUT)
-        for form in ("json", "mermaid", "svg", "pytest", "command")
-    },
-    "records parquet": ("records", IN, "-f", "parquet", "-w", f"{OUT}.parquet"),
-    "ingest": ("ingest", IN, "--out", f"{OUT}.tables"),
-}
 ORDINARY: Final = {
     "chatty traffic": lambda path, size: chatty(path, size // 300),
     "all recordings": lambda path, size: mixed(path, size // 300),
@@ -82,7 +42,9 @@ MOST_MEGABYTES: Final = 1_500
 """What a run may take before it is ended: then its time is infinite, and its memory is what it had."""
 TOLD: Final = 0.4
 """Seconds of CPU from which a quarter of the input is measured too: with less the clock decides."""
-_LOOKS: Final = 0.02
+COSTLY: Final = 2.0
+"""Seconds a megabyte from which more than an eighth of one is measured."""
+_LOOKS: Final = 0.03
 """Seconds between looks at the memory."""
 
 
@@ -102,11 +64,13 @@ class _Run(NamedTuple):
     cpu: float
     megabytes: float
     failure: str = ""
+    seconds: float = 0.0
+    """Of CPU, in all."""
 
 
 def main(folder: Path) -> None:
     """The table; with `BEFORE`, the earlier version's figures beside ours."""
-    versions = [("now", _Starter(Path.cwd()))] + ([("before", _Starter(Path(BEFORE)))] if BEFORE else [])
+    versions = [("now", Path.cwd())] + ([("before", Path(BEFORE))] if BEFORE else [])
     inputs = inputs_in(folder, os.environ.get("SHAPES", ""))
     cells = "".join(f" s/MB {when} | of | growth | of | MB {when} | of |" for when, _ in versions)
     print(
@@ -116,7 +80,7 @@ def main(folder: Path) -> None:
     failures: list[str] = []
     for command, words in COMMANDS.items():
         if os.environ.get("COMMANDS", "") in command:
-            rows = [list(_costs(words, inputs, folder, starter)) for _, starter in versions]
+            rows = [list(_costs(words, inputs, folder, _Starter(version))) for _, version in versions]
             print(f"| {command} |{''.join(map(_cells, rows))}", flush=True)
             for (when, _), row in zip(versions, rows, strict=True):
                 failures += [f"{command}, {when}, {each.shape}: {each.failure}" for each in row if each.failure]
@@ -127,13 +91,12 @@ def main(folder: Path) -> None:
 def inputs_in(folder: Path, chosen: str) -> list[str]:
     """Make the inputs, once for all commands, whole and a quarter, and one that costs next to nothing. Return names."""
     _path(folder, "start", 1).write_bytes(file_of(sequence(lambda talk, n: iter([talk.says(True, request(n))])), 1_000))
-    for parts in (1, 4):
+    for parts in (1, 4, 8):
         for name, make in SHAPES.items():
-            if chosen in name and (_grows(name) or parts == 1):
-                size = MEGABYTE if _grows(name) else MEGABYTE // 8
-                _path(folder, name, parts).write_bytes(make(size // parts, random.Random(7)))
+            if chosen in name and (not _grows(name) or parts != 8):
+                _path(folder, name, parts).write_bytes(make(MEGABYTE // parts, random.Random(7)))
         for name, write in ORDINARY.items():
-            if chosen in name:
+            if chosen in name and parts != 8:
                 write(_path(folder, name, parts), MEGABYTE // parts)
     return [name for name in (*SHAPES, *ORDINARY) if chosen in name]
 
@@ -147,22 +110,30 @@ def _path(folder: Path, name: str, parts: int) -> Path:
     return folder / f"{name.replace(' ', '-')}-{parts}"
 
 
-def _costs(words: tuple[str, ...], inputs: list[str], folder: Path, starter: "_Starter") -> Iterator[Cost]:
+def _costs(words: Words, inputs: list[str], folder: Path, starter: "_Starter") -> Iterator[Cost]:
     def run(name: str, parts: int) -> _Run:
-        for made in folder.glob("out*"):
-            shutil.rmtree(made) if made.is_dir() else made.unlink()
         path = _path(folder, name, parts)
-        found = starter.run([word.replace(IN, str(path)).replace(OUT, str(folder / "out")) for word in words])
-        read = path.stat().st_size * words.count(IN)
-        return found._replace(cpu=max(0.0, found.cpu - start) * MEGABYTE / read)
+        clear(folder)
+        try:
+            found = starter.run(filled(words, path, lambda making: starter.run(making).failure))
+        except NotMadeError as error:
+            return _Run(0.0, 0.0, str(error))
+        read = path.stat().st_size * max(map(words.count, words))  # `diff` may read it twice
+        return found._replace(cpu=max(0.0, found.cpu - start) * MEGABYTE / read, seconds=found.cpu)
 
     start = 0.0
-    first = run("start", 1)
-    start = 0.0 if first.failure else first.cpu / MEGABYTE * _path(folder, "start", 1).stat().st_size * words.count(IN)
+    run("start", 1)  # which imports what is needed
+    start = run("start", 1).seconds
     for name in inputs:
+        parts = 4 if _grows(name) else 8
+        small = None if _grows(name) else run(name, parts)
+        if small is not None and (small.failure or small.cpu < COSTLY):
+            yield Cost(small.cpu, small.megabytes, 0.0, name, small.failure)
+            continue
         whole = run(name, 1)
-        quarter = run(name, 4).cpu if _grows(name) and TOLD < whole.cpu < math.inf else 0.0
-        yield Cost(whole.cpu, whole.megabytes, whole.cpu / quarter if quarter else 0.0, name, whole.failure)
+        is_told = TOLD < whole.cpu < math.inf
+        of_part = (small or run(name, parts)).cpu if is_told else 0.0
+        yield Cost(whole.cpu, whole.megabytes, whole.cpu / of_part if of_part else 0.0, name, whole.failure)
 
 
 class _Starter:
@@ -175,7 +146,7 @@ class _Starter:
             env=ENVIRONMENT | {"PYTHONPATH": str(version)},
         )  # fmt: skip
 
-    def run(self, words: list[str]) -> _Run:
+    def run(self, words: Words) -> _Run:
         assert self._process.stdin is not None
         assert self._process.stdout is not None
         self._process.stdin.write(json.dumps(words) + "\n")

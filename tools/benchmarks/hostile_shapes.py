@@ -1,4 +1,4 @@
-"""Captures made to cost much, each a function of a size in bytes. `hostile` measures what they cost."""
+"""Captures made to cost much, each a function of a size in bytes. `commands` measures what they cost."""
 
 import random
 import struct

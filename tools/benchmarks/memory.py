@@ -2,13 +2,15 @@
 and of every command over ordinary captures of 90 MB. `COMMANDS=` and `SHAPES=` choose those whose name has the text.
 """
 
+import math
 import os
-import shutil
+import subprocess
 from pathlib import Path
 from typing import Final
 
 from tools.benchmarks.captures import chatty
-from tools.benchmarks.commands import COMMANDS, IN, MEGABYTE, ORDINARY, OUT
+from tools.benchmarks.command_forms import COMMANDS, NotMadeError, Words, clear, filled
+from tools.benchmarks.commands import MEGABYTE, ORDINARY
 from tools.benchmarks.measuring import KDISSECT, head, line, measured
 
 PACKETS_A_MEGABYTE: Final = 3_420
@@ -47,9 +49,15 @@ def _commands(folder: Path) -> None:
             print(f"| {command} | {' | '.join(row)} |", flush=True)
 
 
-def _megabytes(words: tuple[str, ...], path: Path, folder: Path) -> float:
-    filled = [word.replace(IN, str(path)).replace(OUT, str(folder / "out")) for word in words]
-    found = measured([*KDISSECT, *filled], 1).megabytes
-    for made in folder.glob("out*"):
-        shutil.rmtree(made) if made.is_dir() else made.unlink()
-    return found
+def _megabytes(words: Words, path: Path, folder: Path) -> float:
+    try:
+        return measured([*KDISSECT, *filled(words, path, _made)], 1).megabytes
+    except NotMadeError:
+        return math.nan
+    finally:
+        clear(folder)
+
+
+def _made(words: Words) -> str:
+    run = subprocess.run([*KDISSECT, *words], capture_output=True, text=True)
+    return run.stderr if run.returncode else ""

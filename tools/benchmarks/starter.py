@@ -2,8 +2,9 @@
 
 Run as a file, not as a module, with the version of the program that is meant first on the path. Each line of stdin is
 the words of a command, as JSON. Answers are lines: the process that runs it, in a group of its own, and when it is done
-the CPU seconds that it took, and what went wrong. Its output is thrown away. The memory of this process counts to that
-of the command, which would have the same modules.
+the CPU seconds that it took, and what went wrong. Its output is thrown away. What the first command imported is then
+imported here: all commands of one process are to be forms of the same. The memory of this process counts to that of
+the command, which would have the same modules.
 """
 
 import contextlib
@@ -17,30 +18,35 @@ from typing import IO, Final
 
 MOST_CPU: Final = 10
 """Seconds. The system ends a command that takes more."""
-_USED: Final = ("numpy", "dissector.cli.show", "dissector.cli.stats", "dissector.capture_session", "dissector.api")
-"""Modules that most commands import. An earlier version may have no such module."""
 
 
 def main() -> None:
     """Answer until stdin ends."""
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # as the program does: a fork has no threads
-    for name in ("dissector.cli.main", *_USED):
-        with contextlib.suppress(ImportError):
-            importlib.import_module(name)
-    for line in sys.stdin:
-        with tempfile.TemporaryFile() as complaints:
+    importlib.import_module("dissector.cli.main")
+    for number, line in enumerate(sys.stdin):
+        with tempfile.TemporaryFile() as complaints, tempfile.TemporaryFile("w+") as modules:
             process = os.fork()
             if not process:
-                _run(json.loads(line), complaints)
+                _run(json.loads(line), complaints, modules)
             print(process, flush=True)
             _, status, usage = os.wait4(process, 0)
+            if not number:
+                _import(modules)
             complaints.seek(0)
             cpu = usage.ru_utime + usage.ru_stime
             print(json.dumps([cpu, _failure(status, complaints.read())]), flush=True)
 
 
-def _run(words: list[str], complaints: IO[bytes]) -> None:
-    """Run a command in this process, a fork, and end it."""
+def _import(modules: IO[str]) -> None:
+    modules.seek(0)
+    for name in modules.read().split():
+        with contextlib.suppress(Exception):  # a part of a module that is there by another name
+            importlib.import_module(name)
+
+
+def _run(words: list[str], complaints: IO[bytes], modules: IO[str]) -> None:
+    """Run a command in this process, a fork, write which modules it has, and end it."""
     os.setpgid(0, 0)
     resource.setrlimit(resource.RLIMIT_CPU, (MOST_CPU, MOST_CPU))
     null = os.open(os.devnull, os.O_RDWR)
@@ -59,6 +65,8 @@ def _run(words: list[str], complaints: IO[bytes]) -> None:
         sys.excepthook(*sys.exc_info())
     finally:
         with contextlib.suppress(OSError):
+            modules.write("\n".join(sys.modules))
+            modules.flush()
             sys.stdout.flush()
             sys.stderr.flush()
         os._exit(code if isinstance(code, int) else 1)
