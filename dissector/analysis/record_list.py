@@ -230,12 +230,16 @@ class RecordList:
             if isinstance(found, int):
                 count = found
                 continue
-            yield from self._in_order(some, *found)
+            by_row, reading, room = found
+            yield from self._in_order(some, by_row, reading)
             start += count
+            if room > CONTENTS_TOGETHER // 2:
+                count *= 2
 
-    def _read_natively(self, rows: Int64) -> "tuple[dict[int, list[ExchangeRecord]], _NativeReading] | int":
-        """Read rows: the records of those that can be read natively, and the reading. How many rows to take instead
-        where these hold too much: what little compressed bytes hold is known only then."""
+    def _read_natively(self, rows: Int64) -> "tuple[dict[int, list[ExchangeRecord]], _NativeReading, int] | int":
+        """Read rows: the records of those that can be read natively, the reading, and the bytes of contents for which
+        there was still room. How many rows to take instead where these hold too much: what little compressed bytes hold
+        is known only then."""
         reading = _NativeReading(self._capture, rows)
         by_row: dict[int, list[ExchangeRecord]] = {}
         room = CONTENTS_TOGETHER
@@ -247,7 +251,7 @@ class RecordList:
                 by_row.setdefault(row, []).append(record)
         if by_row:
             RUN.take_read(int(self._capture.index.sizes(rows).sum()), sum(map(len, by_row.values())), AS_OBJECT)
-        return by_row, reading
+        return by_row, reading, room
 
     def _in_order(
         self, rows: Int64, by_row: dict[int, list[ExchangeRecord]], reading: "_NativeReading"

@@ -213,7 +213,7 @@ def _table(
 
 def _raw(_capture: Capture, records: Iterator[CarriedRecord], _writing: RecordWriting) -> Pieces:
     for some in pieces_of(records):
-        yield b"".join((found.record.value or b"") + b"\n" for found in some)
+        yield b"".join(part for found in some for part in (found.record.value or b"", b"\n"))
 
 
 def _parquet(capture: Capture, records: Iterator[CarriedRecord], _writing: RecordWriting) -> Pieces:

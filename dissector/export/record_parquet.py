@@ -9,18 +9,22 @@ from dissector.capture import CaptureError
 from dissector.capture_session import Capture
 from dissector.core.extras import missing
 from dissector.core.json_text import encodable
+from dissector.core.process_memory import prepare_arrow, trim
 from dissector.records.record import ExchangeRecord
 from dissector.records.record_text import json_text
 from dissector.records.values.opened import BYTES, OpenedValue
 
 GROUP: Final = 1 << 14
 """Records of a row group, ..."""
-GROUP_BYTES: Final = 1 << 25
+GROUP_BYTES: Final = 8 << 20
 """... unless they have more bytes."""
+_CONTENTS: Final = ("key", "value", "headers", "key_json", "value_json")
+"""Columns that may be large: their least and greatest values would be copied twice, and then not kept."""
 
 
 def parquet_pieces(capture: Capture, records: Iterator[CarriedRecord]) -> Iterator[bytes]:
     """Yield the pieces of a file. Raises `CaptureError` without pyarrow."""
+    prepare_arrow()
     try:
         import pyarrow as pa
         from pyarrow import parquet
@@ -28,9 +32,12 @@ def parquet_pieces(capture: Capture, records: Iterator[CarriedRecord]) -> Iterat
         raise CaptureError(missing("Parquet needs pyarrow", "tables")) from None
     schema = _schema(pa)
     sink = _Sink()
-    with parquet.ParquetWriter(sink, schema, compression="zstd") as writer:
+    counted = [name for name in schema.names if name not in _CONTENTS]
+    with parquet.ParquetWriter(sink, schema, compression="zstd", write_statistics=counted) as writer:
         for group in _groups(records):
             writer.write_table(pa.Table.from_pylist(list(map(_row, group)), schema))
+            group.clear()  # before the next is read
+            trim()
             yield sink.take()
     yield sink.take()
 

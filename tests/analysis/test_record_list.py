@@ -88,6 +88,20 @@ def test_few_records_are_held_at_once_and_all_come(monkeypatch: pytest.MonkeyPat
         assert most or max(held) < sum(held)  # a step of the native reader at a time
 
 
+def test_rows_behind_a_large_one_are_read_together_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    with opened(PCAPS / "java.pcapng") as capture:
+        asked: list[int] = []
+        read = RecordList._read_natively
+
+        def spy(listed: RecordList, rows: Int64) -> Any:
+            asked.append(len(rows))
+            return 1 if len(asked) == 1 else read(listed, rows)
+
+        monkeypatch.setattr(RecordList, "_read_natively", spy)
+        assert len(list(RecordList(capture).records())) == 200
+        assert asked[:4] == [asked[0], 1, 2, 4]
+
+
 @pytest.mark.long
 @pytest.mark.slow
 @cases("text", [

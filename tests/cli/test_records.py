@@ -11,6 +11,9 @@ from pathlib import Path
 import pyarrow.parquet
 import pytest
 
+from dissector.analysis.record_list import RecordList
+from dissector.export import record_parquet
+from tests.analysis.test_record_list import opened
 from tests.cli.test_commands import JAVA, kdissect
 from tests.conftest import PCAPS
 from tests.needs import needs
@@ -84,6 +87,20 @@ def test_files_are_written_by_their_suffix(tmp_path: Path) -> None:
     copy = tmp_path / "c.pcapng"
     copy.write_bytes(Path(JAVA).read_bytes())
     assert b"is an input" in kdissect("records", str(copy), "-f", "text", "-w", str(copy)).stderr
+
+
+def test_a_table_of_large_records_is_written_a_few_at_a_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without the least and greatest contents, for which they would be copied."""
+    monkeypatch.setattr(record_parquet, "GROUP_BYTES", 1_000)
+    with opened(Path(JAVA)) as capture:
+        pieces = record_parquet.parquet_pieces(capture, RecordList(capture).records())
+        (tmp_path / "r").write_bytes(b"".join(pieces))
+    written = pyarrow.parquet.ParquetFile(tmp_path / "r").metadata
+    of_columns = [written.row_group(0).column(number) for number in range(written.num_columns)]
+    counted = {each.path_in_schema for each in of_columns if each.statistics is not None}
+    assert (written.num_rows, written.num_row_groups) == (200, 20)
+    assert {"offset", "exchange"} <= counted
+    assert not {"key", "value", "value_json"} & counted
 
 
 def test_a_segment_and_a_pipe_have_records(tmp_path: Path) -> None:
