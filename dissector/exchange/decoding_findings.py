@@ -32,7 +32,7 @@ def error_response(api_key: int, response: ExchangeMessage | None) -> list[Findi
     the protocol is a note. Of a body that does not fit its layout the error beside a message that can be read."""
     if response is None:
         return []
-    if response.rest or response.masked_size:
+    if response.masked_size or response.rest:
         return _error_at_top(api_key, response)
     codes = values_of(response.layout, response.body, ERROR_CODES)
     if not any(codes):

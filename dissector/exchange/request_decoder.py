@@ -229,4 +229,7 @@ class RequestDecoder:
 def _does_not_fit(message: ExchangeMessage) -> bool:
     """Whether a message has another size or layout than its own."""
     missing = message.size - len(message.data)  # as many as a prefix, if the size counts itself
-    return missing == PREFIX or (not missing and any(each.code in DAMAGE for each in message.decoded.findings))
+    if missing:
+        return missing == PREFIX
+    # Of a masked one the layout has them, and need not be traced.
+    return any(each.code in DAMAGE for found in (message.layout, message.decoded) for each in found.findings)

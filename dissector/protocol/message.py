@@ -49,6 +49,11 @@ class Decoded:
     partial_bytes: bytes = b""
     """The bytes of `partial`, between the header and `rest`."""
 
+    @property
+    def fitting_body(self) -> Values:
+        """The body of a message that fits its layout, else none. One that can't be read is not traced for it."""
+        return self.body if self.body and not self.rest else {}
+
 
 @dataclass(slots=True)
 class Traced:

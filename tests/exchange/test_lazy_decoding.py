@@ -8,9 +8,10 @@ import pytest
 from dissector.analysis.conformance import check
 from dissector.capture_session import Capture
 from dissector.exchange import model
+from dissector.findings.framework.decoded_exchange import request_body, response_body
 from dissector.protocol import message
 from dissector.protocol.message import Decoded, Traced, read
-from dissector.protocol.message_layout import MessageLayout
+from dissector.protocol.message_layout import MessageLayout, request_layout
 from tests.conftest import PCAPS
 from tests.traffic import Turn, capture_of, conversation, request, response
 
@@ -55,3 +56,16 @@ def test_a_message_that_cannot_be_read_is_traced_once_by_check(tmp_path: Path, m
     assert sum(result.broken.values()) == len(turns)
     assert set(traced) == {turn.data for turn in turns}
     assert len(traced) <= len(turns) + 1  # the first request also for what it says of its connection
+
+
+def test_the_body_of_a_message_that_cannot_be_read_is_not_looked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Only why it is so, which is dear, says what is left of it."""
+    damaged = request(1, api_key=3, version=9, body=b"\x63" * 30)
+    decoded = read(damaged, request_layout(3, 9, damaged))
+    whole = request(1, api_key=3, version=9, body=b"\x00\x01\x00\x00\x00\x00")
+    surplus = whole + b"\x07"
+    monkeypatch.setattr(message, "trace", None)
+    assert decoded.fitting_body == request_body(3, 9, damaged, len(damaged)) == {}
+    assert read(whole, request_layout(3, 9, whole)).fitting_body["topics"] == []
+    assert read(surplus, request_layout(3, 9, surplus)).fitting_body == {}
+    assert response_body(3, 9, response(1, b"\x63" * 9), 17) == ({}, [])

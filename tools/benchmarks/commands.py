@@ -8,6 +8,7 @@ or an eighth: 1 is none.
 left out of seconds.
 """
 
+import contextlib
 import json
 import math
 import os
@@ -160,7 +161,8 @@ class _Starter:
                 ended = f"more than {MOST_SECONDS} s"
             else:
                 continue
-            os.killpg(group, signal.SIGKILL)
+            with contextlib.suppress(ProcessLookupError):  # it ended meanwhile
+                os.killpg(group, signal.SIGKILL)
         cpu, failure = json.loads(self._process.stdout.readline())
         return _Run(math.inf if ended or failure else cpu, peak, ended or failure)
 

@@ -239,7 +239,7 @@ class CaptureContext:
 
     @staticmethod
     def _body(message: ExchangeMessage | None) -> Values:
-        return {} if message is None or message.rest else message.body
+        return {} if message is None else message.decoded.fitting_body
 
     def last_row(self, connection: int) -> int:
         """Return the row with which a connection ends so far; -1 if it has none."""

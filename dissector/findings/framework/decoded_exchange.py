@@ -95,15 +95,14 @@ NO_RESPONSE: Final[ResponseBody] = ({}, [])
 def request_body(key: int, version: int, data: bytes, contiguous: int) -> Values:
     """Return the body of a request, of which so many bytes precede the first gap; empty if it could not be read, or has
     bytes behind it."""
-    decoded = read(data, request_layout(key, version, data), contiguous)
-    return {} if decoded.rest else decoded.body
+    return read(data, request_layout(key, version, data), contiguous).fitting_body
 
 
 def response_body(key: int, version: int, data: bytes, contiguous: int) -> ResponseBody:
     """Return the body of a response to a request of that API and version, and its error codes."""
     layout = response_layout(key, version, data)
-    decoded = read(data, layout, contiguous)
-    return NO_RESPONSE if decoded.rest else (decoded.body, _errors(layout, decoded.body))
+    body = read(data, layout, contiguous).fitting_body
+    return (body, _errors(layout, body)) if body else NO_RESPONSE
 
 
 def elements(of: Values, name: str) -> list[Values]:

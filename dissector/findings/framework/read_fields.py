@@ -50,8 +50,8 @@ class ReadField(NamedTuple):
             return
         if self.path[0] == _HEADER:
             yield from _at(message.header, self.path[1:], f"{self.side}.{_HEADER}")
-        elif not message.rest:
-            yield from self.in_body(message.body)
+        else:
+            yield from self.in_body(message.decoded.fitting_body)
 
     def in_body(self, body: object) -> Iterator[tuple[str, object]]:
         """The values of a field of the body, each with its path."""
