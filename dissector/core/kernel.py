@@ -44,6 +44,12 @@ def kernel_function(name: str, types: str) -> Callable[[], Callable[..., int]]:
     return cache(partial(function, name, *(_TYPES[letter] for letter in types)))
 
 
+def address(data: bytes | memoryview) -> bytes | int:
+    """Return what a function takes for the address of bytes, which are not empty; a view is of memory that may be
+    written. Whoever keeps a number keeps the memory."""
+    return data if isinstance(data, bytes) else ctypes.addressof(ctypes.c_char.from_buffer(data))
+
+
 def structure_fields(declarations: str) -> list[tuple[str, type]]:
     """Return `_fields_` of a `ctypes.Structure` by its members in C, which are numbers (`int64_t`) and pointers.
     `protocol/kernel/shared.py` puts the same text into the header."""

@@ -12,9 +12,10 @@ from dissector.capture.injection_notes import BEHIND_DROP, injection_notes
 from dissector.protocol.message_layout import PREFIX
 from dissector.protocol.schema.api_keys import ApiKey
 from dissector.proxy_server.deciding import DecidedFrame
-from dissector.proxy_server.exchanges import MadeAnswer, Pending, Request, RequestStream, ResponseStream
+from dissector.proxy_server.exchanges import DecidedPending, MadeAnswer, RequestStream, ResponseStream
 from dissector.proxy_server.frame_stream import Bytes, FrameStream, NeedMoreError, Send, Sink
 from dissector.proxy_server.hooks import Action, Answer, Decider, Drop, FrameHead, Replace, Waiter
+from dissector.proxy_server.ordinary import Request
 from dissector.proxy_server.rewriting import REWRITTEN, OwnAddresses, rewriter
 
 NO_FRAME: Final = -1
@@ -129,9 +130,6 @@ class _Decided(FrameStream):
             for act in idle:
                 act()
 
-    def _ordinary(self, data: Bytes, end: int) -> int:
-        return 0  # each frame is decided about
-
     def _fed(self) -> None:
         if self._closing is not None:
             reset, self._closing = self._closing, None
@@ -147,9 +145,16 @@ class DecidedRequestStream(_Decided, RequestStream):
     """From a client to a broker."""
 
     def __init__(
-        self, send: Send, pending: Pending, complain: Callable[[str], object], decider: Decider, ends: Ends, peer: _Peer
+        self,
+        send: Send,
+        pending: DecidedPending,
+        complain: Callable[[str], object],
+        decider: Decider,
+        ends: Ends,
+        peer: _Peer,
     ) -> None:
         super().__init__(send, pending, complain)
+        self._pending: DecidedPending = pending
         self._decider = decider
         self._peer = peer
         self._expects = False
@@ -211,8 +216,11 @@ class DecidedRequestStream(_Decided, RequestStream):
 class DecidedResponseStream(_Decided, ResponseStream):
     """From a broker to a client."""
 
-    def __init__(self, send: Send, pending: Pending, advertised: OwnAddresses, decider: Decider, ends: Ends) -> None:
+    def __init__(
+        self, send: Send, pending: DecidedPending, advertised: OwnAddresses, decider: Decider, ends: Ends
+    ) -> None:
         super().__init__(send, pending, advertised)
+        self._pending: DecidedPending = pending
         self._decider = decider
         self._request: Request | None = None
         self._prepare(send, ends)
@@ -238,7 +246,9 @@ class DecidedResponseStream(_Decided, ResponseStream):
                 self._send(part)
 
     def _begin(self, data: Bytes, at: int, size: int) -> Sink | None:
-        found = self._answered(int.from_bytes(data[at + 4 : at + 8], "big", signed=True)) if size >= self.HEAD else None
+        found = (
+            self._pending.take(int.from_bytes(data[at + 4 : at + 8], "big", signed=True)) if size >= self.HEAD else None
+        )
         decider = self._decider
         if isinstance(found, MadeAnswer):
             answer, self._request = found.answer, found.request

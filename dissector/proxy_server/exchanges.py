@@ -7,7 +7,7 @@ have neither API nor correlation id (KIP-43).
 import struct
 from collections import deque
 from collections.abc import Callable
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, Protocol
 
 from dissector.core import limits
 from dissector.core.text import shortened
@@ -19,16 +19,23 @@ from dissector.protocol.schema.loader import api
 from dissector.protocol.wire import WireError
 from dissector.proxy_server.frame_stream import SIZE, Bytes, FrameStream, NeedMoreError, Send, Sink
 from dissector.proxy_server.hooks import Answer
+from dissector.proxy_server.ordinary import (
+    LEAST_VERSION,
+    MOST_WAITING,
+    LookedAt,
+    OrdinaryFrames,
+    PendingRequests,
+    Request,
+)
 from dissector.proxy_server.rewriting import REWRITTEN, OwnAddresses, rewriter
 
 _REQUEST: Final = struct.Struct(">ihhi")
 _RESPONSE: Final = struct.Struct(">ii")
-_MOST_PENDING: Final = 100_000
-"""Requests of a connection that wait for a response; the oldest are forgotten past it."""
 _MOST_HEAD: Final = 64 << 10
 """Bytes of a Produce request in which `acks` is looked for: a client id and a transactional id have 32 KiB each."""
-_SPECIAL: Final = frozenset((ApiKey.PRODUCE, ApiKey.SASL_HANDSHAKE))
+_SPECIAL: Final = LookedAt(dict.fromkeys((ApiKey.PRODUCE, ApiKey.SASL_HANDSHAKE), LEAST_VERSION))
 """Requests that are looked at closer."""
+_REWRITTEN: Final = LookedAt(REWRITTEN)
 _STRANGER: Final = 16
 """Bytes of what is not Kafka that are looked at."""
 _TLS_HANDSHAKE: Final = b"\x16\x03"
@@ -40,10 +47,6 @@ BOUND_TO_HOST: Final = {
 """SASL mechanisms that fail behind a proxy, and why."""
 
 
-Request = tuple[int, int, int]
-"""A request that waits for its response: its correlation id, API and version. A plain tuple: each request has one."""
-
-
 class MadeAnswer(NamedTuple):
     """What a client gets in place of a response, in its turn."""
 
@@ -52,7 +55,28 @@ class MadeAnswer(NamedTuple):
     request: Request
 
 
-Pending = deque[Request | MadeAnswer]
+class Pending(Protocol):
+    """Requests of a connection that wait for their responses."""
+
+    def append(self, request: Request, /) -> None:
+        """Note one more."""
+
+    def take(self, correlation_id: int) -> Request | MadeAnswer | None:
+        """Take out the oldest with a correlation id; None if there is none."""
+
+
+class DecidedPending(deque[Request | MadeAnswer]):
+    """Those of a connection whose frames are decided about. Past `MOST_WAITING`, the oldest are forgotten."""
+
+    def __init__(self) -> None:
+        super().__init__(maxlen=MOST_WAITING)
+
+    def take(self, correlation_id: int) -> Request | MadeAnswer | None:
+        """As `Pending.take`."""
+        found = next((each for each in self if each[0] == correlation_id), None)
+        if found is not None:
+            self.remove(found)
+        return found
 
 
 class NotKafkaError(Exception):
@@ -67,23 +91,13 @@ class RequestStream(FrameStream):
     def __init__(self, send: Send, pending: Pending, complain: Callable[[str], object]) -> None:
         super().__init__(send)
         self._pending = pending
+        self._ordinary = ordinary_frames(pending, _SPECIAL, answers=False)
         self._complain = complain
         self._is_first = True
         self._in_tokens = False
 
-    def _ordinary(self, data: Bytes, end: int) -> int:
-        at = 0
-        if self._is_first or self._in_tokens:
-            return at
-        append = self._pending.append
-        while end - at >= _REQUEST.size:
-            size, key, version, correlation_id = _REQUEST.unpack_from(data, at)
-            following: int = at + PREFIX + size
-            if size < self.HEAD or following > end or key in _SPECIAL:
-                break
-            append((correlation_id, key, version))
-            at = following
-        return at
+    def _pass_over(self, data: Bytes, at: int, end: int) -> int:
+        return at if self._is_first or self._in_tokens else super()._pass_over(data, at, end)
 
     def _next_size(self, data: Bytes, at: int, end: int) -> int:
         if self._is_first and end - at >= PREFIX:
@@ -107,8 +121,6 @@ class RequestStream(FrameStream):
             self._in_tokens = version == 0
             self._look_at_mechanism(bytes(data[at : at + PREFIX + size]), version)
         self._pending.append((correlation_id, key, version))
-        if len(self._pending) > _MOST_PENDING:
-            self._pending.popleft()
         return None
 
     def _lost(self, size: int) -> None:
@@ -140,38 +152,21 @@ class ResponseStream(FrameStream):
     def __init__(self, send: Send, pending: Pending, advertised: OwnAddresses) -> None:
         super().__init__(send)
         self._pending = pending
+        self._ordinary = ordinary_frames(pending, _REWRITTEN, answers=True)
         self._advertised = advertised
-
-    def _ordinary(self, data: Bytes, end: int) -> int:
-        at = 0
-        pending = self._pending
-        while pending and end - at >= _RESPONSE.size:
-            size, correlation_id = _RESPONSE.unpack_from(data, at)
-            following: int = at + PREFIX + size
-            first = pending[0]
-            if size < self.HEAD or following > end or first[0] != correlation_id or first[1] in REWRITTEN:
-                break
-            pending.popleft()
-            at = following
-        return at
 
     def _begin(self, data: Bytes, at: int, size: int) -> Sink | None:
         if size < self.HEAD:
             return None
-        request = self._answered(_RESPONSE.unpack_from(data, at)[1])
+        request = self._pending.take(_RESPONSE.unpack_from(data, at)[1])
         if request is None or isinstance(request, MadeAnswer) or request[1] not in REWRITTEN:
             return None
         return rewriter(request[1], request[2], PREFIX + size, self._advertised)
 
-    def _answered(self, correlation_id: int) -> Request | MadeAnswer | None:
-        """Take the request that a response answers out of those that wait; None if there is none."""
-        pending = self._pending
-        if pending and pending[0][0] == correlation_id:
-            return pending.popleft()
-        found = next((each for each in pending if each[0] == correlation_id), None)
-        if found is not None:
-            pending.remove(found)
-        return found
+
+def ordinary_frames(pending: Pending, looked_at: LookedAt, *, answers: bool) -> OrdinaryFrames | None:
+    """Return what passes over frames of a direction; None if each of them is decided about."""
+    return OrdinaryFrames(pending, looked_at, answers=answers) if isinstance(pending, PendingRequests) else None
 
 
 def _expects_response(data: Bytes, at: int, size: int, version: int) -> bool:

@@ -15,6 +15,7 @@ from collections.abc import Callable, Sequence
 from typing import Final, Protocol
 
 from dissector.protocol.message_layout import PREFIX
+from dissector.proxy_server.ordinary import OrdinaryFrames
 
 SIZE: Final = struct.Struct(">i")
 Bytes = bytes | memoryview
@@ -40,6 +41,7 @@ class FrameStream:
 
     def __init__(self, send: Send) -> None:
         self._send = send
+        self._ordinary: OrdinaryFrames | None = None
         self._carry = b""
         """The beginning of a frame whose head is not there yet."""
         self._left = 0
@@ -62,7 +64,7 @@ class FrameStream:
             data, self._carry = self._carry + data, b""
         sent = 0
         end = len(data)
-        at = 0 if self._left or self._is_opaque else self._ordinary(data, end)
+        at = 0
         while at < end and not self._is_opaque:
             if self.waits:
                 self._stash.append(bytes(data[at:]))
@@ -72,14 +74,13 @@ class FrameStream:
                 step = min(end - at, self._left)
                 self._left -= step
                 if self._sink is not None:
-                    for part in self._sink.feed(data[at : at + step]):
-                        self._send(part)
+                    self._feed_sink(self._sink, data[at : at + step])
                     sent = at + step
-                    if not self._left:
-                        self._sink = None
-                    self._fed()
                 at += step
                 continue
+            at = self._pass_over(data, at, end)
+            if at == end:
+                break
             try:
                 size = self._next_size(data, at, end)
                 sink = self._begin(data, at, size)
@@ -94,6 +95,13 @@ class FrameStream:
         if sent < end:
             self._send(data if not sent and end == len(data) else data[sent:end])
 
+    def _feed_sink(self, sink: Sink, piece: Bytes) -> None:
+        for part in sink.feed(piece):
+            self._send(part)
+        if not self._left:
+            self._sink = None
+        self._fed()
+
     def end(self) -> None:
         """No more bytes come: what is held goes on."""
         if self._carry:
@@ -103,9 +111,9 @@ class FrameStream:
     def abandon(self) -> None:
         """The connection has ended: nothing goes on any more."""
 
-    def _ordinary(self, data: Bytes, end: int) -> int:
-        """Take whole frames from the beginning that go on as they are, the quick way; return where they end."""
-        return 0
+    def _pass_over(self, data: Bytes, at: int, end: int) -> int:
+        """Take frames that go on as they are, the quick way; return where they end."""
+        return at if self._ordinary is None else self._ordinary.end(data, at, end)
 
     def _fed(self) -> None:
         """A sink has taken bytes, and what it let on was sent."""

@@ -12,7 +12,6 @@ import socket
 import ssl
 import struct
 import time
-from collections import deque
 from typing import Final, Protocol
 
 from dissector.conversation.turns import End
@@ -20,9 +19,10 @@ from dissector.core.addresses import BrokerAddress
 from dissector.core.text import endpoint_name
 from dissector.proxy_server.broker_ports import BrokerPorts, Listener
 from dissector.proxy_server.decided_streams import DecidedRequestStream, DecidedResponseStream, Ends
-from dissector.proxy_server.exchanges import NotKafkaError, Pending, RequestStream, ResponseStream
+from dissector.proxy_server.exchanges import DecidedPending, NotKafkaError, RequestStream, ResponseStream
 from dissector.proxy_server.frame_stream import FrameStream
 from dissector.proxy_server.hooks import Connection, Hook
+from dissector.proxy_server.ordinary import PendingRequests
 from dissector.proxy_server.recording import PacketLog, RecordedConnection
 from dissector.proxy_server.settings import ProxySettings
 from dissector.proxy_server.upstream import ConnectError, connect
@@ -198,19 +198,21 @@ class Relay:
         self.client.resume()
 
     def _make_streams(self, recorded: RecordedConnection, broker: BrokerAddress) -> None:
-        pending: Pending = deque()
         nodes, hook = self._run.nodes, self._run.hook
         if hook is None:
+            pending = PendingRequests()
             self.client.stream = RequestStream(self.broker.send, pending, nodes.complain)
             self.broker.stream = ResponseStream(self.client.send, pending, nodes)
             return
         name = endpoint_name(*recorded.client)
-        self.is_decided = True
+        self.is_decided, decided_pending = True, DecidedPending()
         requests, responses = hook.deciders(Connection(self._number, name, str(broker), self._listener.node))
-        decided = DecidedResponseStream(self.client.send, pending, nodes, responses, self._ends(recorded, self.broker))
+        decided = DecidedResponseStream(
+            self.client.send, decided_pending, nodes, responses, self._ends(recorded, self.broker)
+        )
         self.broker.stream = decided
         self.client.stream = DecidedRequestStream(
-            self.broker.send, pending, nodes.complain, requests, self._ends(recorded, self.client), decided
+            self.broker.send, decided_pending, nodes.complain, requests, self._ends(recorded, self.client), decided
         )
 
     def _ends(self, recorded: RecordedConnection, side: ConnectionSide) -> Ends:

@@ -23,6 +23,7 @@ from dissector.protocol.wire import WireError, uvarint, uvarint_bytes
 from dissector.proxy_server.address_fields import ADDRESSES
 from dissector.proxy_server.address_walk import AddressWalk, FoundAddress
 from dissector.proxy_server.frame_stream import Bytes
+from dissector.proxy_server.ordinary import LEAST_VERSION
 
 HELD_BYTES: Final = 64 << 10
 """Of a response that is held whole because it may end with addresses."""
@@ -55,8 +56,8 @@ _NONE_AT_END: Final[dict[int, bytes]] = {
 body, a topic and a partition, where a host's end and a port would be; of the others an empty array and no tagged field.
 With addresses they end with a rack and two zeros."""
 
-REWRITTEN: Final = frozenset((ApiKey.API_VERSIONS, *ADDRESSES))
-"""APIs whose responses may be changed."""
+REWRITTEN: Final = {ApiKey.API_VERSIONS: LEAST_VERSION} | {key: _FIRST.get(ApiKey(key), 0) for key in ADDRESSES}
+"""APIs whose responses may be changed, and the first versions of those."""
 _EMPTY: Final = 21
 """Bytes of a Fetch response without topics; addresses take more."""
 
@@ -86,7 +87,7 @@ def rewriter(api_key: int, version: int, size: int, advertised: OwnAddresses) ->
             return None
         return _Offer(version, size)
     places = ADDRESSES.get(api_key)
-    if places is None or version < _FIRST.get(ApiKey(api_key), 0):
+    if places is None or version < REWRITTEN[api_key]:
         return None
     known = api(api_key)
     assert known is not None

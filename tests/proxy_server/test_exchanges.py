@@ -2,12 +2,12 @@
 
 import random
 import struct
-from collections import deque
 
 import pytest
 
 from dissector.protocol.message_layout import sized
-from dissector.proxy_server.exchanges import NotKafkaError, Pending, RequestStream, ResponseStream
+from dissector.proxy_server.exchanges import NotKafkaError, RequestStream, ResponseStream
+from dissector.proxy_server.ordinary import PendingRequests
 from tests.frames import request, response
 from tests.proxy_server.test_rewriting import OwnAddresses
 
@@ -16,7 +16,7 @@ class Both:
     """Both directions of a connection, and what went out of them."""
 
     def __init__(self) -> None:
-        self.pending: Pending = deque()
+        self.pending = PendingRequests()
         self.said: list[str] = []
         self.to_broker, self.to_client = b"", b""
         self.requests = RequestStream(self._to_broker, self.pending, self.said.append)

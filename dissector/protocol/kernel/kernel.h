@@ -148,6 +148,18 @@ typedef struct {
 
 KERNEL_API int64_t kernel_tcp_facts(KernelTcpFacts *facts);
 
+/* `WAITING` and `ORDINARY` of `proxy_server/ordinary.py`. */
+typedef struct {
+  WAITING_FIELDS
+} KernelWaiting;
+
+typedef struct {
+  ORDINARY_FIELDS
+} KernelOrdinary;
+
+KERNEL_API int64_t kernel_ordinary_frames(KernelOrdinary *stream, KernelWaiting *waiting, const uint8_t *data,
+                                          int64_t at, int64_t end);
+
 /* `DELIVERIES` of `transport/deliveries.py`. */
 typedef struct {
   DELIVERIES_FIELDS

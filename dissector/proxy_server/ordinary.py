@@ -1,0 +1,123 @@
+"""Frames that go on as they are: the kernel passes over them, and keeps the requests that wait for a response
+(`protocol/kernel/ordinary_frames.c`). Python looks at the others: `exchanges.py`.
+
+Invariants:
+  * what waits is the same, in the same order, whoever notes it and takes it out;
+  * a frame is passed over when its head is there, and is not looked at again.
+"""
+
+import ctypes
+import struct
+from collections.abc import Iterator, Mapping
+from typing import Final
+
+from dissector.core.kernel import address, kernel_function, structure_fields
+
+WAITING: Final = """
+int64_t capacity, first, count;
+uint8_t *requests; /* the API, the version and the correlation id of each, as they stand in it */
+"""
+"""A ring of requests that wait for their responses: `KernelWaiting` of kernel.h."""
+ORDINARY: Final = """
+int64_t left; /* bytes of the frame that has begun */
+int64_t answers; /* whether these are responses */
+int64_t apis;
+const int32_t *looked_at; /* by API, of the request: the first version that is not passed over */
+"""
+"""One direction of a connection: `KernelOrdinary` of kernel.h."""
+Request = tuple[int, int, int]
+"""A request that waits for its response: its correlation id, API and version. A plain tuple: each request has one."""
+_NOTED: Final = struct.Struct(">hhi")
+MOST_WAITING: Final = 1 << 17
+_FIRST_CAPACITY: Final = 16
+LEAST_VERSION: Final = -1 << 15
+_NEVER: Final = 1 << 15
+"""Above all versions."""
+_ordinary_frames = kernel_function("ordinary_frames", "PPPqq")
+
+
+class _KernelWaiting(ctypes.Structure):
+    """As `WAITING`."""
+
+    _fields_ = structure_fields(WAITING)
+
+
+class _KernelOrdinary(ctypes.Structure):
+    """As `ORDINARY`."""
+
+    _fields_ = structure_fields(ORDINARY)
+
+
+class PendingRequests:
+    """Requests of a connection that wait for their responses. Past `MOST_WAITING`, the oldest are forgotten."""
+
+    def __init__(self) -> None:
+        self._ring = _KernelWaiting()
+        self.address = ctypes.addressof(self._ring)
+        self._hold([], _FIRST_CAPACITY)
+
+    def __iter__(self) -> Iterator[Request]:
+        """Yield them, the oldest first."""
+        ring = self._ring
+        for number in range(ring.first, ring.first + ring.count):
+            key, version, correlation_id = _NOTED.unpack_from(self._memory, number % ring.capacity * _NOTED.size)
+            yield correlation_id, key, version
+
+    def append(self, request: Request, /) -> None:
+        """Note one more."""
+        ring = self._ring
+        if ring.count == ring.capacity < MOST_WAITING:
+            self._hold([*self], 2 * ring.capacity)
+        elif ring.count == ring.capacity:
+            self._forget_first()
+        correlation_id, key, version = request
+        at = (ring.first + ring.count) % ring.capacity * _NOTED.size
+        _NOTED.pack_into(self._memory, at, key, version, correlation_id)
+        ring.count += 1
+
+    def take(self, correlation_id: int) -> Request | None:
+        """Take out the oldest with a correlation id; None if there is none."""
+        found = next((request for request in self if request[0] == correlation_id), None)
+        if found is None:
+            return None
+        if next(iter(self)) == found:
+            self._forget_first()
+        else:
+            waiting = [*self]
+            waiting.remove(found)
+            self._hold(waiting, self._ring.capacity)
+        return found
+
+    def _forget_first(self) -> None:
+        self._ring.first = (self._ring.first + 1) % self._ring.capacity
+        self._ring.count -= 1
+
+    def _hold(self, waiting: list[Request], capacity: int) -> None:
+        self._memory = bytearray(capacity * _NOTED.size)
+        for number, (correlation_id, key, version) in enumerate(waiting):
+            _NOTED.pack_into(self._memory, number * _NOTED.size, key, version, correlation_id)
+        self._ring.capacity, self._ring.first, self._ring.count = capacity, 0, len(waiting)
+        self._ring.requests = address(memoryview(self._memory))
+
+
+class LookedAt:
+    """APIs whose frames Python looks at, from a version on."""
+
+    def __init__(self, first_versions: Mapping[int, int]) -> None:
+        self.apis = max(first_versions) + 1
+        self.versions = (ctypes.c_int32 * self.apis)(*(first_versions.get(key, _NEVER) for key in range(self.apis)))
+
+
+class OrdinaryFrames:
+    """Those of one direction."""
+
+    def __init__(self, waiting: PendingRequests, looked_at: LookedAt, *, answers: bool) -> None:
+        self._waiting, self._looked_at = waiting, looked_at  # the kernel has their addresses
+        self._call = _KernelOrdinary(0, answers, looked_at.apis, ctypes.addressof(looked_at.versions))
+        self._arguments = ctypes.addressof(self._call), waiting.address
+        self._pass_over = _ordinary_frames()
+
+    def end(self, data: bytes | memoryview, at: int, end: int) -> int:
+        """Pass over frames from `at` on; return where they end: at `end`, or where Python has to look."""
+        call, waiting = self._arguments
+        return self._pass_over(call, waiting, address(data), at, end)

@@ -1,0 +1,114 @@
+"""Frames that the kernel passes over, and the requests that wait: as if Python looked at each frame."""
+
+import random
+import struct
+from collections import deque
+from itertools import count, islice
+
+import pytest
+
+from dissector.proxy_server.ordinary import (
+    LEAST_VERSION,
+    MOST_WAITING,
+    LookedAt,
+    OrdinaryFrames,
+    PendingRequests,
+    Request,
+)
+from tests.frames import request, response
+from tests.proxy_server.test_exchanges import Both
+
+LOOKED_AT = {0: LEAST_VERSION, 3: 5}
+NEGATIVE = -1 & 0xFFFF
+
+
+def asking(number: int, key: int, version: int = 0) -> bytes:
+    return struct.pack(">ihhi", 8, key, version, number)
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_whatever_the_pieces_the_same_requests_wait_in_the_same_order(seed: int) -> None:
+    chance = random.Random(seed)
+    both, waiting = Both(), deque[Request]()
+    numbers = count()
+    for _ in range(12):
+        asked = []
+        for number in islice(numbers, chance.choice((1, 7, 50))):
+            key, version = chance.choice(((12, 4), (1, 12), (1, 17), (-5, -1), (32_000, 7), (8, 9)))
+            asked.append(
+                request(number, api_key=key, version=version, body=chance.randbytes(chance.choice((0, 3, 400))))
+            )
+            waiting.append((number, key, version))
+        both.ask(b"".join(asked), step=chance.choice((1, 5, 13, 300, 1 << 20)))
+        assert [*both.pending] == [*waiting]
+        answered = [*islice(waiting, chance.randrange(len(waiting) + 1))]
+        if chance.random() < 0.2:
+            chance.shuffle(answered)
+        data = b"".join(response(each[0], bytes(chance.choice((4, 60, 900))) + b"\1\0\0\0") for each in answered)
+        before = both.to_client
+        step = chance.choice((1, 6, 100, 1 << 20))
+        for at in range(0, len(data), step):
+            both.responses.feed(data[at : at + step])
+        assert both.to_client == before + data
+        for each in answered:
+            waiting.remove(each)
+        assert [*both.pending] == [*waiting]
+
+
+@pytest.mark.parametrize(
+    ("data", "end", "left"),
+    [
+        (asking(1, 12) * 3, 36, 0),
+        (asking(1, 12) + asking(2, 12)[:11], 12, 0),
+        (asking(1, 12) + struct.pack(">ihhi", 100, 12, 0, 2), 24, 92),
+        (asking(1, 12) + struct.pack(">ihhi", 7, 12, 0, 2), 12, 0),
+        (asking(1, 12) + struct.pack(">ihhi", -1, 12, 0, 2), 12, 0),
+        (asking(1, 12) + asking(2, 0), 12, 0),
+        (asking(1, 12) + asking(2, 3, 4), 24, 0),
+        (asking(1, 12) + asking(2, 3, 5), 12, 0),
+        (asking(1, 4) + asking(2, -1, 5), 24, 0),
+        (asking(1, 0, NEGATIVE - (1 << 16)), 0, 0),
+    ],
+)
+def test_requests_that_somebody_has_to_look_at_are_left(data: bytes, end: int, left: int) -> None:
+    waiting = PendingRequests()
+    frames = OrdinaryFrames(waiting, LookedAt(LOOKED_AT), answers=False)
+    assert frames.end(data, 0, len(data)) == end
+    assert len([*waiting]) == end // 12
+    after = bytes(left) + asking(9, 12)
+    assert frames.end(after, 0, len(after)) == len(after)
+
+
+@pytest.mark.parametrize(
+    ("key", "data", "end"),
+    [
+        (12, response(1), 16),
+        (12, response(1)[:7], 0),
+        (12, struct.pack(">ii", 3, 1), 0),
+        (12, response(2), 0),
+        (12, response(1) + response(1), 16),
+        (3, response(1), 0),
+    ],
+)
+def test_responses_that_somebody_has_to_look_at_are_left(key: int, data: bytes, end: int) -> None:
+    waiting = PendingRequests()
+    waiting.append((1, key, 5))
+    assert OrdinaryFrames(waiting, LookedAt(LOOKED_AT), answers=True).end(data, 0, len(data)) == end
+    assert len([*waiting]) == (end == 0)
+
+
+def test_a_view_is_read_where_it_is_and_not_behind_its_end() -> None:
+    memory = memoryview(bytearray(b"x" * 5 + asking(7, 12) + asking(8, 12)))
+    waiting = PendingRequests()
+    frames = OrdinaryFrames(waiting, LookedAt(LOOKED_AT), answers=False)
+    assert frames.end(memory[5:28], 0, 23) == 12
+    assert [*waiting] == [(7, 12, 0)]
+
+
+@pytest.mark.long
+def test_the_oldest_of_very_many_requests_are_forgotten() -> None:
+    both = Both()
+    both.ask(b"".join(asking(number, 12) for number in range(MOST_WAITING + 3)))
+    assert both.waiting == [*range(3, MOST_WAITING + 3)]
+    both.responses.feed(response(3))
+    assert both.waiting[:2] == [4, 5]
