@@ -6,7 +6,7 @@ SEED ?= $(shell date +%s)
 COUNT ?= 20
 PACKAGE ?= transport
 TESTS ?=
-SANITIZE ?= tests/protocol/kernel tests/cli/test_lines.py tests/capture/test_record_positions.py tests/transport/test_tcp_headers.py tests/export/test_table_cells.py tests/framing tests/proxy_server/test_ordinary.py
+SANITIZE ?= tests/protocol/kernel tests/cli/test_lines.py tests/capture/test_record_positions.py tests/transport/test_tcp_headers.py tests/export/test_table_cells.py tests/framing tests/proxy_server/test_made_packets.py tests/proxy_server/test_ordinary.py
 VENV := .venv
 BIN := $(VENV)/bin
 KERNEL := dissector/protocol/kernel
@@ -17,7 +17,7 @@ SHARED := bulk/cell_lines.py cli/render/lines.py exchange/listing.py framing/fas
   protocol/kernel/json_messages.py protocol/kernel/secret_marks.py protocol/kernel/shredding.py \
   protocol/records/batch.py protocol/records/columns.py protocol/records/compression.py \
   protocol/records/entries.py protocol/records/legacy.py protocol/schema/field_enums.py \
-  proxy_server/ordinary.py transport/deliveries.py transport/tcp_facts.py
+  proxy_server/made_packets.py proxy_server/ordinary.py transport/deliveries.py transport/tcp_facts.py
 INSTRUMENTED := build/sanitize/libkernel.so
 WITH_SANITIZERS = LD_PRELOAD="$$(gcc -print-file-name=libasan.so)" ASAN_OPTIONS=detect_leaks=0 PYTHONMALLOC=malloc \
   INSTRUMENTED_KERNEL=$(CURDIR)/$(INSTRUMENTED)

@@ -73,11 +73,11 @@ class SegmentHeaders:
     def __init__(self, source: End, destination: End, *, outward: bool) -> None:
         sender, receiver = ip_address(source.host), ip_address(destination.host)
         macs = MACS[outward] + MACS[not outward]
-        self._is_v4 = isinstance(sender, IPv4Address)
+        self.is_v4 = isinstance(sender, IPv4Address)
         addresses = sender.packed + receiver.packed
         self._pseudo_sum = _words(addresses) + TCP
         self._ip_sum = _words(addresses) + _words(_AFTER_LENGTH) + 0x4500
-        self._begin = macs + (b"\x08\x00\x45\x00" if self._is_v4 else b"\x86\xdd\x60\x00\x00\x00")
+        self._begin = macs + (b"\x08\x00\x45\x00" if self.is_v4 else b"\x86\xdd\x60\x00\x00\x00")
         self._ends = addresses + struct.pack(">HH", source.port, destination.port)
 
     def header(self, flags: int, seq: int, ack: int, size: int) -> bytes:
@@ -86,7 +86,7 @@ class SegmentHeaders:
         length = 20 + len(options) + size
         offset_and_flags = (20 + len(options)) << 10 | flags
         checksum = _folded(self._pseudo_sum + length)
-        if not self._is_v4:
+        if not self.is_v4:
             made = _V6.pack(self._begin, length, TCP, 64, self._ends, seq, ack, offset_and_flags, WINDOW, checksum, 0)
             return made + options
         total = 20 + length

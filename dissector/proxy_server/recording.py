@@ -7,6 +7,7 @@ Invariants:
   * two open connections never have the same ends.
 """
 
+import ctypes
 import time
 from collections.abc import Callable, Sequence
 from ipaddress import ip_address
@@ -16,6 +17,7 @@ from dissector.capture.live.writer import CaptureWriter
 from dissector.conversation.headers import ACK, FIN, LONGEST_PAYLOAD, PSH, SYN, SegmentHeaders
 from dissector.conversation.turns import End
 from dissector.core.text import os_reason
+from dissector.proxy_server.made_packets import MOST_BYTES, MOST_COPIED, PacketMaker
 
 RST: Final = 4
 
@@ -37,22 +39,26 @@ class PacketLog:
         """Packets written."""
         return self._writer.delivered
 
-    def add(self, time_ns: int, headers: bytes, payload: bytes | memoryview, comment: str = "") -> None:
+    def add(self, time_ns: int, packet: bytes, comment: str = "") -> None:
         """Record a packet."""
+        if comment:
+            self._attempt(lambda: self._writer.commented((time_ns, len(packet), packet), comment))
+        else:
+            self._attempt(lambda: self._writer.packets([(time_ns, len(packet), packet)]))
+
+    def add_made(self, block: memoryview) -> None:
+        """Record a packet of which the block is made."""
         if self._failed:
             return
         try:
-            if comment:
-                data = headers + payload
-                self._writer.commented((time_ns, len(data), data), comment)
-            else:
-                self._writer.segment(time_ns, headers, payload)
+            self._writer.blocks(block, 1)
         except OSError as error:
             self._fail(error)
 
-    def add_long(self, time_ns: int, segments: Sequence[tuple[bytes, memoryview]]) -> None:
-        """Record packets of the same time, headers and payloads."""
-        self._attempt(lambda: self._writer.segments(time_ns, segments))
+    def add_parts(self, parts: Sequence[memoryview]) -> None:
+        """Record packets whose blocks are made, in parts: each has its content and what is before it, and there is an
+        end."""
+        self._attempt(lambda: self._writer.parts_of_blocks(parts, len(parts) // 2))
 
     def note(self, comments: list[str]) -> None:
         """Write comments."""
@@ -92,7 +98,8 @@ class RecordedConnection:
         self.client, self.server = client, server
         self._headers = SegmentHeaders(server, client, outward=False), SegmentHeaders(client, server, outward=True)
         seed = time_ns * 0x9E3779B1
-        self._next = [seed >> 16 & 0xFFFFFFFF, seed >> 8 & 0xFFFFFFFF]
+        self._next = (ctypes.c_int64 * 2)(seed >> 16 & 0xFFFFFFFF, seed >> 8 & 0xFFFFFFFF)
+        self._makers = [PacketMaker(headers, self._next, side) for side, headers in enumerate(self._headers)]
         self._ended = [False, False]
         self._is_open = True
         self._packet(time_ns, SYN, from_client=True)
@@ -104,20 +111,17 @@ class RecordedConnection:
 
     def data(self, time_ns: int, data: bytes | memoryview, comment: str = "", *, from_client: bool) -> None:
         """One side sent bytes; the first packet of them has the comment."""
-        if len(data) <= LONGEST_PAYLOAD:
-            self._packet(time_ns, ACK | PSH, data, comment, from_client=from_client)
-            return
-        view = memoryview(data)
         if comment:
-            self._packet(time_ns, ACK | PSH, view[:LONGEST_PAYLOAD], comment, from_client=from_client)
-            view = view[LONGEST_PAYLOAD:]
-        seq, ack, header = self._next[from_client], self._next[not from_client], self._headers[from_client].header
-        segments = []
-        for at in range(0, len(view), LONGEST_PAYLOAD):
-            part = view[at : at + LONGEST_PAYLOAD]
-            segments.append((header(ACK | PSH, (seq + at) & 0xFFFFFFFF, ack, len(part)), part))
-        self._next[from_client] = (seq + len(view)) & 0xFFFFFFFF
-        self._log.add_long(time_ns, segments)
+            self._packet(time_ns, ACK | PSH, data[:LONGEST_PAYLOAD], comment, from_client=from_client)
+            data = data[LONGEST_PAYLOAD:]
+        if not data:
+            return
+        maker = self._makers[from_client]
+        if len(data) <= MOST_COPIED:
+            self._log.add_made(maker.block(time_ns, data))
+            return
+        for at in range(0, len(data), MOST_BYTES):
+            self._log.add_parts(maker.parts(time_ns, data[at : at + MOST_BYTES]))
 
     def end(self, *, from_client: bool) -> None:
         """One side sends no more."""
@@ -147,7 +151,7 @@ class RecordedConnection:
         seq, ack = self._next[from_client], self._next[not from_client] if flags & ACK else 0
         size = len(payload)
         self._next[from_client] = (seq + size + (flags & (SYN | FIN) != 0)) & 0xFFFFFFFF
-        self._log.add(time_ns, self._headers[from_client].header(flags, seq, ack, size), payload, comment)
+        self._log.add(time_ns, self._headers[from_client].header(flags, seq, ack, size) + payload, comment)
 
 
 def _of_one_family(client: End, server: End) -> tuple[End, End]:

@@ -29,10 +29,6 @@ _ISB_RECEIVED, _ISB_DROPPED_BY_SYSTEM, _ISB_DELIVERED = 4, 7, 8
 _HEAD: Final = struct.Struct("<IIIIIII")
 _FILTER_STRING: Final = b"\0"
 """The first byte of an if_filter option whose filter is text."""
-_COPIED: Final = 8_192
-"""Bytes of a packet that are copied rather than written from where they are."""
-_MOST_AT_ONCE: Final = 128
-"""Packets that are written at once: a system call takes 1,024 parts (IOV_MAX), each packet has two."""
 _PADDING: Final = [bytes(-size % 4) for size in range(4)]
 
 
@@ -67,38 +63,17 @@ class CaptureWriter:
         self.delivered += len(packets)
         self._turn_ring()
 
-    def segment(self, time_ns: int, headers: bytes, payload: bytes | memoryview) -> None:
-        """Append one packet whose payload is not copied if it is long."""
-        captured = len(headers) + len(payload)
-        if captured >= _COPIED:
-            self.segments(time_ns, ((headers, payload),))
-            return
-        padding = _PADDING[captured & 3]
-        size = captured + len(padding) + 32
-        head = _HEAD.pack(_PACKET, size, 0, time_ns >> 32, time_ns & 0xFFFFFFFF, captured, captured)
-        self._append(b"".join((head, headers, payload, padding, size.to_bytes(4, "little"))))
-        self.delivered += 1
-        if self._settings.ring is not None:
-            self._turn_ring()
+    def blocks(self, blocks: bytes | memoryview, packets: int) -> None:
+        """Append blocks that were made elsewhere, of so many packets."""
+        self._append(blocks)
+        self.delivered += packets
+        self._turn_ring()
 
-    def segments(self, time_ns: int, segments: Sequence[tuple[bytes, bytes | memoryview]]) -> None:
-        """Append packets of the same time, headers and payloads, without a copy of payloads, in as few writes as the
-        system allows."""
-        for first in range(0, len(segments), _MOST_AT_ONCE):
-            parts: list[bytes | memoryview] = []
-            tail = b""
-            for headers, payload in segments[first : first + _MOST_AT_ONCE]:
-                captured = len(headers) + len(payload)
-                padding = _PADDING[captured & 3]
-                size = captured + len(padding) + 32
-                head = _HEAD.pack(_PACKET, size, 0, time_ns >> 32, time_ns & 0xFFFFFFFF, captured, captured)
-                parts += (tail + head + headers, payload)
-                tail = padding + size.to_bytes(4, "little")
-            parts.append(tail)
-            self._append_parts(parts)
-            self.delivered += len(parts) // 2
-            if self._settings.ring is not None:
-                self._turn_ring()
+    def parts_of_blocks(self, parts: Sequence[bytes | memoryview], packets: int) -> None:
+        """As `blocks`, in a few parts that are not copied."""
+        self._append_parts(parts)
+        self.delivered += packets
+        self._turn_ring()
 
     def _turn_ring(self) -> None:
         """Begin the next file of a ring, if this one is full."""
@@ -134,7 +109,7 @@ class CaptureWriter:
         options = b"".join(option(_COMMENT, text.encode()[:_LONGEST_OPTION]) for text in texts)
         self._append(block(_STATISTICS, struct.pack("<III", 0, now >> 32, now & 0xFFFFFFFF) + options + bytes(4)))
 
-    def _append(self, blocks: bytes) -> None:
+    def _append(self, blocks: bytes | memoryview) -> None:
         """Append all blocks or nothing: if the disk is full, no part of a block remains."""
         try:
             written = self._file.write(blocks)
@@ -146,7 +121,7 @@ class CaptureWriter:
             raise
         self._size += len(blocks)
 
-    def _append_parts(self, parts: list[bytes | memoryview]) -> None:
+    def _append_parts(self, parts: Sequence[bytes | memoryview]) -> None:
         """As `_append`, for a few parts."""
         size = sum(map(len, parts))
         try:

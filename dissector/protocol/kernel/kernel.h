@@ -148,6 +148,14 @@ typedef struct {
 
 KERNEL_API int64_t kernel_tcp_facts(KernelTcpFacts *facts);
 
+/* `MADE_PACKETS` of `proxy_server/made_packets.py`. */
+typedef struct {
+  MADE_PACKETS_FIELDS
+} KernelMadePackets;
+
+KERNEL_API int64_t kernel_made_packets(const KernelMadePackets *side, int64_t time_ns, const uint8_t *data,
+                                       int64_t size, int64_t longest, int32_t copied, uint8_t *out);
+
 /* `WAITING` and `ORDINARY` of `proxy_server/ordinary.py`. */
 typedef struct {
   WAITING_FIELDS

@@ -17,12 +17,13 @@ SOURCES: Final = (
     "protocol/kernel/json_messages.py", "protocol/kernel/secret_marks.py", "protocol/kernel/shredding.py",
     "protocol/records/batch.py", "protocol/records/columns.py", "protocol/records/compression.py",
     "protocol/records/entries.py", "protocol/records/legacy.py", "protocol/schema/field_enums.py",
-    "proxy_server/ordinary.py", "transport/deliveries.py", "transport/tcp_facts.py",
+    "proxy_server/made_packets.py", "proxy_server/ordinary.py", "transport/deliveries.py", "transport/tcp_facts.py",
 )  # fmt: skip
 """What is parsed; make compiles after an edit of one."""
 STRUCTURES: Final = {
     "CELLS": "bulk/cell_lines.py", "DELIVERIES": "transport/deliveries.py",
-    "JSON": "protocol/kernel/json_messages.py", "LINES": "cli/render/lines.py", "ORDINARY": "proxy_server/ordinary.py",
+    "JSON": "protocol/kernel/json_messages.py", "LINES": "cli/render/lines.py",
+    "MADE_PACKETS": "proxy_server/made_packets.py", "ORDINARY": "proxy_server/ordinary.py",
     "RUNS": "framing/fast_path.py",
     "SECRET_MARKS": "protocol/kernel/secret_marks.py", "SHRED": "protocol/kernel/shredding.py",
     "TCP_FACTS": "transport/tcp_facts.py", "WAITING": "proxy_server/ordinary.py",
