@@ -27,7 +27,7 @@ from dissector.proxy_server.ordinary import (
     PendingRequests,
     Request,
 )
-from dissector.proxy_server.rewriting import REWRITTEN, OwnAddresses, rewriter
+from dissector.proxy_server.rewriting import PLAIN_ENDS, REWRITTEN, OwnAddresses, rewriter
 
 _REQUEST: Final = struct.Struct(">ihhi")
 _RESPONSE: Final = struct.Struct(">ii")
@@ -35,7 +35,7 @@ _MOST_HEAD: Final = 64 << 10
 """Bytes of a Produce request in which `acks` is looked for: a client id and a transactional id have 32 KiB each."""
 _SPECIAL: Final = LookedAt(dict.fromkeys((ApiKey.PRODUCE, ApiKey.SASL_HANDSHAKE), LEAST_VERSION))
 """Requests that are looked at closer."""
-_REWRITTEN: Final = LookedAt(REWRITTEN)
+_REWRITTEN: Final = LookedAt(REWRITTEN, PLAIN_ENDS)
 _STRANGER: Final = 16
 """Bytes of what is not Kafka that are looked at."""
 _TLS_HANDSHAKE: Final = b"\x16\x03"
@@ -97,7 +97,9 @@ class RequestStream(FrameStream):
         self._in_tokens = False
 
     def _pass_over(self, data: Bytes, at: int, end: int) -> int:
-        return at if self._is_first or self._in_tokens else super()._pass_over(data, at, end)
+        if self._is_first or self._in_tokens or self._ordinary is None:
+            return at
+        return self._ordinary.end(data, at, end)
 
     def _next_size(self, data: Bytes, at: int, end: int) -> int:
         if self._is_first and end - at >= PREFIX:

@@ -9,7 +9,8 @@ Invariants:
 import ctypes
 import struct
 from collections.abc import Iterator, Mapping
-from typing import Final
+from types import MappingProxyType
+from typing import Final, NamedTuple
 
 from dissector.core.kernel import address, kernel_function, structure_fields
 
@@ -18,11 +19,17 @@ int64_t capacity, first, count;
 uint8_t *requests; /* the API, the version and the correlation id of each, as they stand in it */
 """
 """A ring of requests that wait for their responses: `KernelWaiting` of kernel.h."""
+LOOKED_AT: Final = """
+int64_t first_version; /* that is not passed over, */
+int64_t last_version; /* and the last one that is, if the frame ends plainly: */
+int64_t empty, mask, value, some; /* as `PlainEnd` has them */
+"""
+"""Which frames of an API Python looks at: `KernelLookedAt` of kernel.h."""
 ORDINARY: Final = """
 int64_t left; /* bytes of the frame that has begun */
 int64_t answers; /* whether these are responses */
 int64_t apis;
-const int32_t *looked_at; /* by API, of the request: the first version that is not passed over */
+const KernelLookedAt *looked_at; /* by API, of the request */
 """
 """One direction of a connection: `KernelOrdinary` of kernel.h."""
 Request = tuple[int, int, int]
@@ -40,6 +47,12 @@ class _KernelWaiting(ctypes.Structure):
     """As `WAITING`."""
 
     _fields_ = structure_fields(WAITING)
+
+
+class _KernelLookedAt(ctypes.Structure):
+    """As `LOOKED_AT`."""
+
+    _fields_ = structure_fields(LOOKED_AT)
 
 
 class _KernelOrdinary(ctypes.Structure):
@@ -100,12 +113,35 @@ class PendingRequests:
         self._ring.requests = address(memoryview(self._memory))
 
 
-class LookedAt:
-    """APIs whose frames Python looks at, from a version on."""
+class PlainEnd(NamedTuple):
+    """How a frame ends in which there is nothing to look for. Its last eight bytes are a number."""
 
-    def __init__(self, first_versions: Mapping[int, int]) -> None:
+    last_version: int
+    """The last version of which this is known."""
+    empty: int
+    """A frame of up to so many bytes may end with anything."""
+    mask: int
+    """Bits that are those of `value`."""
+    value: int
+    some: int = 0
+    """Bits of which at least one is set; 0 for any."""
+
+    def fits(self, last: bytes, size: int) -> bool:
+        """Whether a frame of a version that is known ends so; `last` are its last eight bytes, or more."""
+        number = int.from_bytes(last[-8:], "big")
+        return size <= self.empty or (number & self.mask == self.value and (not self.some or number & self.some != 0))
+
+
+_NO_END: Final = PlainEnd(LEAST_VERSION - 1, 0, 0, 0)
+
+
+class LookedAt:
+    """APIs whose frames Python looks at, from a version on, unless they end plainly."""
+
+    def __init__(self, first_versions: Mapping[int, int], ends: Mapping[int, PlainEnd] = MappingProxyType({})) -> None:
         self.apis = max(first_versions) + 1
-        self.versions = (ctypes.c_int32 * self.apis)(*(first_versions.get(key, _NEVER) for key in range(self.apis)))
+        rows = ((first_versions.get(key, _NEVER), *ends.get(key, _NO_END)) for key in range(self.apis))
+        self.table = (_KernelLookedAt * self.apis)(*(_KernelLookedAt(*row) for row in rows))
 
 
 class OrdinaryFrames:
@@ -113,7 +149,7 @@ class OrdinaryFrames:
 
     def __init__(self, waiting: PendingRequests, looked_at: LookedAt, *, answers: bool) -> None:
         self._waiting, self._looked_at = waiting, looked_at  # the kernel has their addresses
-        self._call = _KernelOrdinary(0, answers, looked_at.apis, ctypes.addressof(looked_at.versions))
+        self._call = _KernelOrdinary(0, answers, looked_at.apis, ctypes.addressof(looked_at.table))
         self._arguments = ctypes.addressof(self._call), waiting.address
         self._pass_over = _ordinary_frames()
 

@@ -23,7 +23,7 @@ from dissector.protocol.wire import WireError, uvarint, uvarint_bytes
 from dissector.proxy_server.address_fields import ADDRESSES
 from dissector.proxy_server.address_walk import AddressWalk, FoundAddress
 from dissector.proxy_server.frame_stream import Bytes
-from dissector.proxy_server.ordinary import LEAST_VERSION
+from dissector.proxy_server.ordinary import LEAST_VERSION, PlainEnd
 
 HELD_BYTES: Final = 64 << 10
 """Of a response that is held whole because it may end with addresses."""
@@ -47,19 +47,31 @@ _HIDDEN_TAG: Final = 127
 """A tag that no schema has, in one byte."""
 _FIRST: Final = {ApiKey.PRODUCE: 10, ApiKey.FETCH: 16}
 """The first versions that end with addresses."""
-_NONE_AT_END: Final[dict[int, bytes]] = {
-    ApiKey.PRODUCE: bytes(7),
-    ApiKey.SHARE_FETCH: b"\x01\x00",
-    ApiKey.SHARE_ACKNOWLEDGE: b"\x01\x00",
+_EMPTY: Final = 21
+"""Bytes of a Fetch response without topics; addresses take more."""
+
+
+def _plain_end(api_key: ApiKey, mask: int, value: int = 0, some: int = 0) -> PlainEnd:
+    known = api(api_key)
+    assert known is not None
+    return PlainEnd(known.versions.high, _EMPTY, mask, value, some)
+
+
+PLAIN_ENDS: Final[dict[int, PlainEnd]] = {
+    ApiKey.PRODUCE: _plain_end(ApiKey.PRODUCE, 0xFF_FFFF_FFFF_FFFF),
+    ApiKey.FETCH: _plain_end(ApiKey.FETCH, 0xFF_FFFF, some=0xFFFF_0000_0000),
+    ApiKey.SHARE_FETCH: _plain_end(ApiKey.SHARE_FETCH, 0xFFFF, 0x0100),
+    ApiKey.SHARE_ACKNOWLEDGE: _plain_end(ApiKey.SHARE_ACKNOWLEDGE, 0xFFFF, 0x0100),
 }
-"""Last bytes of a response that has no addresses at its end: of Produce no throttle time, and no tagged field of the
-body, a topic and a partition, where a host's end and a port would be; of the others an empty array and no tagged field.
-With addresses they end with a rack and two zeros."""
+"""How a response ends that has no addresses at its end.
+
+Produce has no throttle time, and no tagged field of the body, a topic and a partition, where a host's end and a port
+would be. Fetch has three counts of tagged fields, of a partition, its topic and the body, all zero; with addresses it
+ends so only if a port is a multiple of 256, or none at all. The others have an empty array and no tagged field; with
+addresses they end with a rack and two zeros."""
 
 REWRITTEN: Final = {ApiKey.API_VERSIONS: LEAST_VERSION} | {key: _FIRST.get(ApiKey(key), 0) for key in ADDRESSES}
 """APIs whose responses may be changed, and the first versions of those."""
-_EMPTY: Final = 21
-"""Bytes of a Fetch response without topics; addresses take more."""
 
 
 class OwnAddresses(Protocol):
@@ -190,8 +202,8 @@ class _AtEnd:
     def _last(self) -> Sequence[bytes]:
         """Return what goes on of the end that was held."""
         if self._size <= KEPT_BYTES:
-            last = self._end[-1] if len(self._end[-1]) >= _LOOKED_AT else b"".join(self._end)[-_LOOKED_AT:]
-            sure = surely_no_addresses(self._api_key, last, self._size)
+            last = self._end[-1] if len(self._end[-1]) >= _LOOKED_AT else b"".join(self._end)
+            sure = PLAIN_ENDS[self._api_key].fits(last, self._size)
             if not sure:
                 self._look(b"".join(self._end) if self._kept is None else bytes(self._kept.view[: self._size]))
             if self._kept is not None:
@@ -253,18 +265,6 @@ def filler(size: int) -> bytes:
         if len(length) == width:
             return bytes((_HIDDEN_TAG,)) + length + bytes(content)
     raise ValueError(f"{size} bytes can't be filled")
-
-
-def surely_no_addresses(api_key: int, last: bytes, size: int) -> bool:
-    """Return whether the last eight bytes of a response show that no addresses are at its end.
-
-    Fetch without them ends with three counts of tagged fields, of a partition, its topic and the body, all zero. With
-    them it ends so only if a port is a multiple of 256, or none at all."""
-    if size <= _EMPTY:
-        return True
-    if api_key != ApiKey.FETCH:
-        return last.endswith(_NONE_AT_END[api_key])
-    return last.endswith(b"\0\0\0") and last[-6:-4] != b"\0\0"
 
 
 def rewritten(head: bytes, size: int, walk: AddressWalk, advertised: OwnAddresses) -> bytes:

@@ -7,6 +7,9 @@ from itertools import count, islice
 
 import pytest
 
+from dissector.protocol.codec.plan import plan
+from dissector.protocol.schema.api_keys import ApiKey
+from dissector.protocol.schema.loader import api
 from dissector.proxy_server.ordinary import (
     LEAST_VERSION,
     MOST_WAITING,
@@ -15,11 +18,17 @@ from dissector.proxy_server.ordinary import (
     PendingRequests,
     Request,
 )
+from dissector.proxy_server.rewriting import PLAIN_ENDS, REWRITTEN
 from tests.frames import request, response
+from tests.protocol.random_messages import make
 from tests.proxy_server.test_exchanges import Both
+from tests.proxy_server.test_rewriting import VERSIONS, frame_of, put_addresses
 
 LOOKED_AT = {0: LEAST_VERSION, 3: 5}
 NEGATIVE = -1 & 0xFFFF
+
+
+LAST = [(key, version) for key, version in VERSIONS if key in PLAIN_ENDS and version >= REWRITTEN[key]]
 
 
 def asking(number: int, key: int, version: int = 0) -> bytes:
@@ -53,6 +62,64 @@ def test_whatever_the_pieces_the_same_requests_wait_in_the_same_order(seed: int)
         for each in answered:
             waiting.remove(each)
         assert [*both.pending] == [*waiting]
+
+
+@pytest.mark.parametrize(("key", "version"), LAST)
+def test_a_whole_response_that_may_end_with_addresses_is_changed_as_one_in_pieces(key: int, version: int) -> None:
+    chance = random.Random(f"{key} {version}")
+    known = api(key)
+    assert known is not None
+    plain = 0
+    for _ in range(60):
+        body, _ = make(plan(known.response, version), chance)
+        if chance.random() < 0.5:
+            put_addresses(body, chance, key)
+        frame, out = frame_of(key, version, body), []
+        for step in (len(frame), len(frame) - 1, 40):
+            both = Both()
+            both.pending.append((7, key, version))
+            for at in range(0, len(frame), step):
+                both.responses.feed(frame[at : at + step])
+            out.append(both.to_client)
+        assert out[0] == out[1] == out[2]
+        plain += out[0] == frame
+    assert 0 < plain < 60
+
+
+@pytest.mark.parametrize("behind", [0, 1])
+def test_versions_that_are_unknown_are_looked_at_however_they_end(behind: int) -> None:
+    known = api(ApiKey.FETCH)
+    assert known is not None
+    waiting = PendingRequests()
+    waiting.append((1, ApiKey.FETCH, known.versions.high + behind))
+    data = response(1, b"r" * 40 + bytes(3))
+    frames = OrdinaryFrames(waiting, LookedAt(REWRITTEN, PLAIN_ENDS), answers=True)
+    assert frames.end(data, 0, len(data)) == (0 if behind else len(data))
+
+
+@pytest.mark.parametrize(
+    ("version", "before", "acks", "is_noted"),
+    [
+        (2, b"", 1, True),
+        (2, b"", 0, False),
+        (8, b"\xff\xff", -1, True),
+        (8, b"\xff\xff", 0, False),
+        (8, b"\0\0", 1, False),
+        (9, b"\0\0", 1, True),
+        (9, b"\0\0", 0, False),
+        (13, b"\0\1", 1, False),
+        (13, b"\1\0", 1, False),
+    ],
+)
+def test_produce_is_noted_where_it_is_surely_acknowledged(
+    version: int, before: bytes, acks: int, is_noted: bool
+) -> None:
+    frame = request(4, api_key=0, version=version, body=before + struct.pack(">h", acks))
+    for size in (len(frame), len(frame) - 1):
+        waiting = PendingRequests()
+        frames = OrdinaryFrames(waiting, LookedAt(LOOKED_AT), answers=False)
+        is_whole = size == len(frame)
+        assert frames.end(frame, 0, size) == (size if is_noted and is_whole else 0)
 
 
 @pytest.mark.parametrize(

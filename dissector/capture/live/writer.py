@@ -113,13 +113,12 @@ class CaptureWriter:
         """Append all blocks or nothing: if the disk is full, no part of a block remains."""
         try:
             written = self._file.write(blocks)
-            view = memoryview(blocks)[written:]
-            while view:
-                view = view[self._file.write(view) :]
+            while written < len(blocks):
+                written += self._file.write(memoryview(blocks)[written:])
         except OSError:
             self._file.truncate(self._size)
             raise
-        self._size += len(blocks)
+        self._size += written
 
     def _append_parts(self, parts: Sequence[bytes | memoryview]) -> None:
         """As `_append`, for a few parts."""

@@ -156,10 +156,14 @@ typedef struct {
 KERNEL_API int64_t kernel_made_packets(const KernelMadePackets *side, int64_t time_ns, const uint8_t *data,
                                        int64_t size, int64_t longest, int32_t copied, uint8_t *out);
 
-/* `WAITING` and `ORDINARY` of `proxy_server/ordinary.py`. */
+/* `WAITING`, `LOOKED_AT` and `ORDINARY` of `proxy_server/ordinary.py`. */
 typedef struct {
   WAITING_FIELDS
 } KernelWaiting;
+
+typedef struct {
+  LOOKED_AT_FIELDS
+} KernelLookedAt;
 
 typedef struct {
   ORDINARY_FIELDS

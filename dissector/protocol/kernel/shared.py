@@ -23,8 +23,8 @@ SOURCES: Final = (
 STRUCTURES: Final = {
     "CELLS": "bulk/cell_lines.py", "DELIVERIES": "transport/deliveries.py",
     "JSON": "protocol/kernel/json_messages.py", "LINES": "cli/render/lines.py",
-    "MADE_PACKETS": "proxy_server/made_packets.py", "ORDINARY": "proxy_server/ordinary.py",
-    "RUNS": "framing/fast_path.py",
+    "LOOKED_AT": "proxy_server/ordinary.py", "MADE_PACKETS": "proxy_server/made_packets.py",
+    "ORDINARY": "proxy_server/ordinary.py", "RUNS": "framing/fast_path.py",
     "SECRET_MARKS": "protocol/kernel/secret_marks.py", "SHRED": "protocol/kernel/shredding.py",
     "TCP_FACTS": "transport/tcp_facts.py", "WAITING": "proxy_server/ordinary.py",
 }  # fmt: skip
