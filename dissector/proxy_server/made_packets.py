@@ -16,6 +16,8 @@ int64_t is_v4, headers_size;
 const uint8_t *headers; /* of Ethernet, IP and TCP */
 int64_t *next_seq; /* of this side, */
 const int64_t *ack; /* and of the other one */
+int64_t longest; /* bytes of a packet's content */
+uint8_t *out;
 """
 """What one side of a connection sends: `KernelMadePackets` of kernel.h."""
 MOST_COPIED: Final = 8_192
@@ -28,7 +30,7 @@ _BLOCK_HEADER: Final = 28
 _BLOCK_TRAILER: Final = 4
 _MOST_AROUND: Final = 128
 """More than there is of a block and its packet beside the content."""
-_made_packets = kernel_function("made_packets", "PqPqqiP")
+_made_packets = kernel_function("made_packets", "PqPqi")
 _out: Final = memoryview(bytearray(max(MOST_COPIED, _MOST_PACKETS * _MOST_AROUND) + _MOST_AROUND))
 """What was made last."""
 
@@ -51,24 +53,28 @@ class PacketMaker:
             [ctypes.addressof(next_seqs) + n * ctypes.sizeof(ctypes.c_int64) for n in (0, 1)],
         )
         self._side = _KernelMadePackets(
-            headers.is_v4, size, ctypes.addressof(self._headers), seqs[side], seqs[not side]
+            headers.is_v4,
+            size,
+            ctypes.addressof(self._headers),
+            seqs[side],
+            seqs[not side],
+            LONGEST_PAYLOAD,
+            address(_out),
         )
         self._begin = _BLOCK_HEADER + size
         self._between = -(size + LONGEST_PAYLOAD) % 4 + _BLOCK_TRAILER + self._begin
         self._make = _made_packets()
-        self._arguments = ctypes.addressof(self._side), address(_out)
+        self._address = ctypes.addressof(self._side)
 
     def block(self, time_ns: int, data: bytes | memoryview) -> memoryview:
         """Return the block of a packet with up to `MOST_COPIED` bytes, until the next one is made."""
-        side, out = self._arguments
-        return _out[: self._make(side, time_ns, address(data), len(data), LONGEST_PAYLOAD, True, out)]
+        return _out[: self._make(self._address, time_ns, address(data), len(data), True)]
 
     def parts(self, time_ns: int, data: bytes | memoryview) -> Sequence[memoryview]:
         """Return the blocks of packets with up to `MOST_BYTES` bytes, in parts, until the next one is made."""
-        side, out = self._arguments
         view = memoryview(data)
         found: list[memoryview] = []
-        made = self._make(side, time_ns, address(data), len(data), LONGEST_PAYLOAD, False, out)
+        made = self._make(self._address, time_ns, address(data), len(data), False)
         at, end = 0, self._begin
         for start in range(0, len(view), LONGEST_PAYLOAD):
             found += (_out[at:end], view[start : start + LONGEST_PAYLOAD])

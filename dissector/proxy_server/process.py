@@ -9,6 +9,7 @@ Invariant: it never waits for the analyzing process (`outbox.py`).
 
 import asyncio
 import contextlib
+import gc
 import os
 import resource
 import signal
@@ -108,6 +109,7 @@ class ProxyRun:
         loop.set_exception_handler(self._failed)
         loop.add_reader(events.CHANNEL, self._read_channel)
         loop.call_later(STATISTICS_SECONDS, self._report)
+        gc.freeze()  # what is there now stays; to look through it takes longer than to relay what comes meanwhile
         await self._ended.wait()
         await self._close()
 

@@ -154,7 +154,7 @@ typedef struct {
 } KernelMadePackets;
 
 KERNEL_API int64_t kernel_made_packets(const KernelMadePackets *side, int64_t time_ns, const uint8_t *data,
-                                       int64_t size, int64_t longest, int32_t copied, uint8_t *out);
+                                       int64_t size, int32_t copied);
 
 /* `WAITING`, `LOOKED_AT` and `ORDINARY` of `proxy_server/ordinary.py`. */
 typedef struct {

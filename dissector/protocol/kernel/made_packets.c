@@ -46,12 +46,13 @@ static void complete(uint8_t *headers, int64_t is_v4, uint32_t seq, uint32_t ack
   put(tcp + 16, folded(sum(tcp - addresses, addresses) + TCP + segment), 2);
 }
 
-/* Of so many bytes that passed, of which each packet has at most `longest`. Writes the first packet's block up to its
+/* Of so many bytes that passed. Writes the first packet's block up to its
  * content; behind each content, what ends its block and begins the next one. With `copied` the content is between them.
  * Returns how many bytes were written; a packet takes up to BLOCK_HEADER + headers_size + 7 beside its content. */
 KERNEL_API int64_t kernel_made_packets(const KernelMadePackets *side, int64_t time_ns, const uint8_t *data,
-                                       int64_t size, int64_t longest, int32_t copied, uint8_t *out) {
-  uint8_t *begin = out;
+                                       int64_t size, int32_t copied) {
+  int64_t longest = side->longest;
+  uint8_t *out = side->out;
   for (int64_t at = 0; at < size; at += longest) {
     int64_t content = size - at < longest ? size - at : longest, captured = side->headers_size + content;
     int64_t padding = -captured & 3, block = BLOCK_HEADER + captured + padding + BLOCK_TRAILER;
@@ -69,5 +70,5 @@ KERNEL_API int64_t kernel_made_packets(const KernelMadePackets *side, int64_t ti
     out = add_word(out + padding, (uint64_t)block);
     *side->next_seq = (*side->next_seq + content) & 0xFFFFFFFF;
   }
-  return out - begin;
+  return out - side->out;
 }
