@@ -155,5 +155,8 @@ class OrdinaryFrames:
 
     def end(self, data: bytes | memoryview, at: int, end: int) -> int:
         """Pass over frames from `at` on; return where they end: at `end`, or where Python has to look."""
+        if self._call.left >= end - at:  # the middle of a large frame: nothing of it is looked at
+            self._call.left -= end - at
+            return end
         call, waiting = self._arguments
         return self._pass_over(call, waiting, address(data), at, end)
