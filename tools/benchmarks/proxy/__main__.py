@@ -107,6 +107,7 @@ def main() -> None:
         "Fetch v12, 1 MB": (large(megabytes, FETCH), *per_gigabyte),
         "Fetch v18, 1 MB": (large(megabytes, FETCH_WITH_ENDPOINTS), *per_gigabyte),
         f"small, {BATCH} at once": (batches(exchanges), *per_million),
+        f"Fetch v18, {BATCH} at once": (batches(exchanges, FETCH_WITH_ENDPOINTS), *per_million),
         "small, 30,000/s": (paced(exchanges, 30_000), *per_million),
     }
     for name, (work, scale, unit) in works.items():

@@ -62,12 +62,12 @@ def large(count: int, api: tuple[int, int]) -> Work:
     return work
 
 
-def batches(count: int) -> Work:
+def batches(count: int, api: tuple[int, int] = HEARTBEAT) -> Work:
     """Small exchanges, several at once."""
 
     def work(connection: socket.socket) -> list[float]:
         for first in range(0, count, BATCH):
-            connection.sendall(b"".join(asking(first + n, SMALL, HEARTBEAT) for n in range(BATCH)))
+            connection.sendall(b"".join(asking(first + n, SMALL, api) for n in range(BATCH)))
             receive(connection, BATCH * (SMALL + 8))
         return []
 
