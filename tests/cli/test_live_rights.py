@@ -181,6 +181,16 @@ def test_root_touches_no_file_that_the_user_may_not_write(tmp_path: Path) -> Non
     assert b"an earlier" not in mine.read_bytes()
 
 
+@pytest.mark.long
+def test_a_pipe_that_nobody_reads_is_refused() -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        pipe = Path(folder, "pipe.pcapng")
+        os.mkfifo(pipe)
+        assert "no such device" in refusal(pipe)  # in a folder that is root's alone
+        os.chown(folder, CALLER, 2_345)
+        assert "is a pipe" in refusal(pipe)
+
+
 @pytest.mark.exhaustive
 def test_processes_of_others_are_still_found(tmp_path: Path) -> None:
     path = tmp_path / "kept.pcapng"

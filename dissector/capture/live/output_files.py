@@ -82,6 +82,8 @@ class OutputFiles:
     def _made(self, path: Path) -> NewFile:
         try:
             with acting_as(self._user):
+                if path.is_fifo():  # to open it waits for a reader
+                    raise OSError(errno.ESPIPE, "is a pipe, and packets are read again from the file", str(path))
                 return NewFile(private(str(path), os.O_WRONLY | os.O_CREAT | os.O_TRUNC), os.open(path, os.O_RDONLY))
         except PermissionError:
             if self._user is None:
