@@ -158,15 +158,6 @@ def test_ids_and_times_of_a_run_of_streams_are_not_compared() -> None:
         assert fields(compared(recorded(client), recorded(client, number=2)).entries) == []
 
 
-@pytest.mark.long
-@pytest.mark.parametrize("client", ["connect-3.4", "connect-4.3"])
-def test_other_records_go_to_other_partitions(client: str) -> None:
-    """Connect writes what depends on the run (keys, workers, how often it says its status), and differs in no more."""
-    found = compared(recorded(client), recorded(client, number=2)).entries
-    assert {each.reason for each in found} == {DiffReason.CONTENT}
-    assert any("also changes request.topic_data.partition_data" in each.explanation for each in found)
-
-
 def test_how_many_sessions_are_used_hides_nothing() -> None:
     """Streams 4.3 closes its sessions; the session of its second consumer has more than one Fetch."""
     found = entries("streams-3.4", "streams-4.3")

@@ -12,8 +12,8 @@ Invariant: requests that need a careful look are decoded, and add what they woul
 
 from array import array
 from collections import Counter
-from collections.abc import Iterator
-from dataclasses import dataclass, field
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass, field, replace
 from typing import Final, NamedTuple
 
 import numpy as np
@@ -121,6 +121,11 @@ class ProducedBatches:
     _sent_ms: dict[tuple[str, int], int] = field(default_factory=dict)
     """The time of the last request by topic and partition."""
     _summation: RecordSummation = field(default_factory=RecordSummation, compare=False)
+
+    def without(self, topics: Collection[str]) -> "ProducedBatches":
+        """Return the same without the sums of some topics."""
+        keyed = {place: each for place, each in self.keyed.items() if place[0] not in topics}
+        return replace(self, topics={each: of for each, of in self.topics.items() if each not in topics}, keyed=keyed)
 
     def add_requests(self, capture: Capture, rows: Int64, found: IndexColumns, outcomes: ProduceOutcomes) -> None:
         """Add Produce requests: rows of a capture, ascending, their columns, and what became of them."""
@@ -248,10 +253,10 @@ def _refused(response: ExchangeMessage | None) -> Iterator[tuple[str, int]]:
             index = partition.get("index")
             if partition.get("error_code") and isinstance(index, int):
                 assert response is not None
-                yield _topic(topic, response), index
+                yield topic_of(topic, response), index
 
 
-def _topic(topic: Values, message: ExchangeMessage) -> str:
+def topic_of(topic: Values, message: ExchangeMessage) -> str:
     """Return the name of a topic in a message, or its id if no name is known."""
     topic_id = str(topic.get("topic_id"))
     return str(topic.get("name") or message.context.topic_names.get(topic_id, topic_id))
@@ -268,7 +273,7 @@ def _decoded_fields(request: ExchangeMessage, at: int) -> RecordsFields:
             if isinstance(records, bytes) and records:
                 of_field.append((len(topics), index if isinstance(index, int) else 0))
                 parts.append(records)
-        topics.append(_topic(topic, request))
+        topics.append(topic_of(topic, request))
     ends = np.cumsum(np.array([len(each) for each in parts], np.int64))
     numbers, partitions = np.array(of_field, np.int64).reshape(-1, 2).T
     data = np.frombuffer(b"".join(parts), np.uint8)

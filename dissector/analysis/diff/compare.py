@@ -45,6 +45,7 @@ from dissector.analysis.diff.statistical_comparison import (
     compare_frequency,
     compare_lost,
 )
+from dissector.analysis.diff.uncompared_records import UncomparedRecords
 from dissector.core.arrays import Int64
 from dissector.core.columns import ValueNumbers
 
@@ -104,6 +105,7 @@ class _DiffBuilder:
         self._sights = sights(*self._spans)
         self._is_partial = any(each.is_partial for each in self._sights)
         self._is_one_client = a.labeled_clients == b.labeled_clients
+        self._uncompared = UncomparedRecords(self._sides, self._names)
         self._missed = set[str](), set[str]()
         """APIs whose requests a side may have missed."""
 
@@ -125,7 +127,7 @@ class _DiffBuilder:
             tuple(self._ordered([*entries, *order_entries])),
             pairs,
             tuple(self._timings()),
-            (*IGNORED, *self._names.notes()),
+            (*IGNORED, *self._names.notes(), *self._uncompared.notes()),
             tuple(not_compared(self._spans, self._missed)),
             PairDecoder(self._sides[0], self._sides[1], self._names, self._differing_fields),
         )
@@ -142,9 +144,8 @@ class _DiffBuilder:
         yield from self._version_entries()
         grouped: dict[tuple[object, ...], DiffEntry] = {}
         by_key = [(key, each) for key, found in self._differences.items() for each in found]
-        batching = compare_batching(
-            self._sides[0].batches, self._sides[1].batches, self._names, is_partial=self._is_partial
-        )
+        batches = self._uncompared.batches
+        batching = compare_batching(batches[0], batches[1], self._names, is_partial=self._is_partial)
         produce = MatchingKey(0, "Produce", (), "")
         lost = [
             (key, each)
@@ -173,9 +174,9 @@ class _DiffBuilder:
 
     def _is_chance(self, key: MatchingKey, found: KeyDifference) -> bool:
         """Return whether a difference depends on when other members join and leave, or, of one client, on when it knows
-        its topics: another client may always join before that."""
+        its topics: another client may always join before that; or is about records that say nothing of a client."""
         is_early = self._is_one_client and is_of_early_join(key, found, self._keys)
-        return is_early or is_lookup_again(key, found, self._keys)
+        return is_early or is_lookup_again(key, found, self._keys) or self._uncompared.has(key, found)
 
     def _without_missed(self) -> tuple[Mapping[MatchingKey, KeyProfile], Mapping[MatchingKey, KeyProfile]]:
         """Return the keys of both sides without those of which the other side may have missed the requests."""

@@ -6,6 +6,7 @@ from dissector.analysis.diff import DiffEntry, DiffReason
 from dissector.analysis.diff.consequence_table import SUBSCRIPTION
 from dissector.analysis.diff.consequences import fold_consequences
 from dissector.analysis.diff.group_consequences import TOLD
+from dissector.analysis.diff.key_differences import ELEMENTS
 from tests.cases import cases
 
 AGAIN = "also changes SyncGroup number of requests"
@@ -38,6 +39,15 @@ def test_what_follows_from_joining_more_often_is_listed_with_the_group_that_has_
     joins = [counted("JoinGroup", "for shop", 2, 1), counted("JoinGroup", "for tea", 1, 3)]
     found = fold_consequences([*joins, counted("OffsetFetch", "for tea", 1, 3)])
     assert [each.explanation for each in found] == ["", "also changes OffsetFetch number of requests for tea"]
+
+
+@cases("reason, follows", [(DiffReason.CONTENT, True), (DiffReason.BATCHING, False)])
+def test_other_records_go_to_other_partitions(reason: DiffReason, *, follows: bool) -> None:
+    place = "topic_data.partition_data"
+    records = DiffEntry("Produce", "request", f"{place}.records", reason, "7 records", "9 records", 7, 9)
+    elements = DiffEntry("Produce", "request", place, DiffReason.ONE_SIDE, "partition 0", "partition 1", 2, 3, ELEMENTS)
+    found = fold_consequences([records, elements])
+    assert [each.explanation for each in found] == ([f"also changes request.{place}"] if follows else [ELEMENTS, ""])
 
 
 STATE = f"{SUBSCRIPTION}user_data.task_offset_sums"

@@ -136,11 +136,11 @@ def test_a_mirror_between_clusters_of_other_names_does_not_differ(release: str, 
 @pytest.mark.long
 def test_two_runs_of_one_comparison_say_the_same() -> None:
     """Sets of texts have another order in each process: no entry may depend on it."""
-    captures = [str(PCAPS / "clients" / "mirror-maker-3.4" / f"plain-{n}.pcapng.zst") for n in (1, 2)]
+    captures = [str(PCAPS / "clients" / f"mirror-maker-{release}" / "plain-1.pcapng.zst") for release in ("3.4", "4.3")]
     command = [sys.executable, "-m", "dissector", "diff", *captures]
     said = [
         subprocess.run(command, env=os.environ | {"PYTHONHASHSEED": seed}, stdout=-1, check=False).stdout
         for seed in ("0", "1")
     ]
-    assert b"keys, values or headers differ" in said[0]
+    assert said[0].partition(b"\n")[0].endswith(b"differences")
     assert said[0] == said[1]
