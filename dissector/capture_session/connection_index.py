@@ -94,7 +94,7 @@ class ConnectionIndex:
     def last_time_ns(self, connection: int) -> int | None:
         """The time of its last packet; None for a file."""
         at = self._rows.index_connection(connection)
-        return self._facts.last_time_ns(at) if at >= 0 else None
+        return (self._facts.last_time_ns(at) or self._table.first_time_ns(at)) if at >= 0 else None
 
     def is_opened(self, connection: int) -> bool:
         """Whether a SYN of it was captured."""

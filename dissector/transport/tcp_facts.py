@@ -93,8 +93,9 @@ class TcpFactsTable:
             np.add.at(self._lost.values, runs.direction[lost], runs.size[lost])
 
     def last_time_ns(self, connection: int) -> int:
-        """The time of the last segment of a connection."""
-        return int(self._by_connection["end_ns"].values[connection])
+        """The time of the last segment of a connection; 0 where none was fed, which comes behind the connection itself
+        while a capture is read."""
+        return self._by_connection["end_ns"].item(connection)
 
     def of(self, connection: int) -> TcpFacts | None:
         """The facts of a connection; None where no segment of it was fed."""

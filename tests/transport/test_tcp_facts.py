@@ -33,6 +33,8 @@ def test_a_connection_without_segments_has_none() -> None:
     found = read(PACKETS).transport.facts
     assert found.of(0) is not None
     assert found.of(1) is found.of(2) is None
+    assert found.last_time_ns(0) > 0
+    assert found.last_time_ns(1) == 0
 
 
 @given(seed=st.integers(0, 99), mangle=manglings(loss=True), cuts=st.lists(st.integers(0, 60), max_size=6))

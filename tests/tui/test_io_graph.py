@@ -80,3 +80,16 @@ async def test_one_api_is_drawn_by_itself(shared: SharedScreens) -> None:
 
 def _options(screen: Screen) -> list[Option]:
     return list(screen.pilot.app.screen.query_one(OptionList).options)
+
+
+@pytest.mark.long
+async def test_keys_that_come_when_it_is_gone_do_nothing(shared: SharedScreens) -> None:
+    async with shared.opened(JAVA) as screen:
+        await screen.press("I")
+        graph = screen.pilot.app.screen
+        assert isinstance(graph, IoGraphScreen)
+        await screen.press("escape")
+        graph.action_back()
+        graph.action_zoom()
+        await screen.settle()
+        assert screen.pilot.app.screen is screen.main

@@ -59,16 +59,13 @@ class IoGraphScreen(SnapshotScreen[str | None]):
         self._rows_now = rows
         self._rows = rows()
         self._part = ALL
+        self._view = IoGraphView(id="graph")  # a key may come before it is on the screen, or behind it
 
     def compose(self) -> ComposeResult:
         yield Static(id="title", markup=False)
-        yield IoGraphView(id="graph")
+        yield self._view
         yield Static(id="inspector", markup=False)
         yield KeyFooter()
-
-    @property
-    def _view(self) -> IoGraphView:
-        return self.query_one(IoGraphView)
 
     def on_mount(self) -> None:
         self._view.focus()
