@@ -100,6 +100,7 @@ def old_classpath(release: str) -> str:
 def keystore() -> None:
     """Make a broker's keystore, with a certificate that no client trusts."""
     if not KEYSTORE.exists():
+        BUILD.mkdir(parents=True, exist_ok=True)
         run(require("keytool"), "-genkeypair", "-alias", "broker", "-keyalg", "EC", "-groupname", "secp256r1",
             "-dname", "CN=broker", "-ext", "SAN=IP:127.0.0.1", "-storetype", "PKCS12", "-keystore", KEYSTORE,
             "-storepass", KEYSTORE_PASSWORD)  # fmt: skip
