@@ -48,8 +48,9 @@ _THREE: Final = """
 ### Three brokers
 
 The program produces and consumes three records per second. In the meantime, the partition gets another leader, and a
-broker is stopped and started again. A broker may not log its last answers before it stops. The saved results of
-mutual TLS and the three logins were restored from what that run printed.
+broker is stopped and started again. A broker may not log its last answers before it stops. Of Java 4.3, librdkafka
+2.16, kafka-python and franz-go, the results of mutual TLS and the three logins were restored from what their run
+printed.
 
 """
 _FAULTED: Final = f"""
