@@ -7,6 +7,7 @@ have neither API nor correlation id (KIP-43).
 import struct
 from collections import deque
 from collections.abc import Callable
+from functools import cache
 from typing import Final, NamedTuple, Protocol
 
 from dissector.core import limits
@@ -27,7 +28,7 @@ from dissector.proxy_server.ordinary import (
     PendingRequests,
     Request,
 )
-from dissector.proxy_server.rewriting import PLAIN_ENDS, REWRITTEN, OwnAddresses, rewriter
+from dissector.proxy_server.rewriting import REWRITTEN, OwnAddresses, plain_ends, rewriter
 
 _REQUEST: Final = struct.Struct(">ihhi")
 _RESPONSE: Final = struct.Struct(">ii")
@@ -35,7 +36,6 @@ _MOST_HEAD: Final = 64 << 10
 """Bytes of a Produce request in which `acks` is looked for: a client id and a transactional id have 32 KiB each."""
 _SPECIAL: Final = LookedAt(dict.fromkeys((ApiKey.PRODUCE, ApiKey.SASL_HANDSHAKE), LEAST_VERSION))
 """Requests that are looked at closer."""
-_REWRITTEN: Final = LookedAt(REWRITTEN, PLAIN_ENDS)
 _STRANGER: Final = 16
 """Bytes of what is not Kafka that are looked at."""
 _TLS_HANDSHAKE: Final = b"\x16\x03"
@@ -154,7 +154,7 @@ class ResponseStream(FrameStream):
     def __init__(self, send: Send, pending: Pending, advertised: OwnAddresses) -> None:
         super().__init__(send)
         self._pending = pending
-        self._ordinary = ordinary_frames(pending, _REWRITTEN, answers=True)
+        self._ordinary = ordinary_frames(pending, _rewritten(), answers=True)
         self._advertised = advertised
 
     def _begin(self, data: Bytes, at: int, size: int) -> Sink | None:
@@ -164,6 +164,12 @@ class ResponseStream(FrameStream):
         if request is None or isinstance(request, MadeAnswer) or request[1] not in REWRITTEN:
             return None
         return rewriter(request[1], request[2], PREFIX + size, self._advertised)
+
+
+@cache
+def _rewritten() -> LookedAt:
+    """Return the responses that are looked at closer."""
+    return LookedAt(REWRITTEN, plain_ends())
 
 
 def ordinary_frames(pending: Pending, looked_at: LookedAt, *, answers: bool) -> OrdinaryFrames | None:

@@ -11,6 +11,7 @@ Invariants:
 """
 
 from collections.abc import Iterable, Sequence
+from functools import cache
 from typing import ClassVar, Final, Protocol
 
 from dissector.core.text import counted
@@ -57,18 +58,21 @@ def _plain_end(api_key: ApiKey, mask: int, value: int = 0, some: int = 0) -> Pla
     return PlainEnd(known.versions.high, _EMPTY, mask, value, some)
 
 
-PLAIN_ENDS: Final[dict[int, PlainEnd]] = {
-    ApiKey.PRODUCE: _plain_end(ApiKey.PRODUCE, 0xFF_FFFF_FFFF_FFFF),
-    ApiKey.FETCH: _plain_end(ApiKey.FETCH, 0xFF_FFFF, some=0xFFFF_0000_0000),
-    ApiKey.SHARE_FETCH: _plain_end(ApiKey.SHARE_FETCH, 0xFFFF, 0x0100),
-    ApiKey.SHARE_ACKNOWLEDGE: _plain_end(ApiKey.SHARE_ACKNOWLEDGE, 0xFFFF, 0x0100),
-}
-"""How a response ends that has no addresses at its end.
+@cache
+def plain_ends() -> dict[int, PlainEnd]:
+    """Return how a response ends that has no addresses at its end, by API. It reads the schema: not on import.
 
-Produce has no throttle time, and no tagged field of the body, a topic and a partition, where a host's end and a port
-would be. Fetch has three counts of tagged fields, of a partition, its topic and the body, all zero; with addresses it
-ends so only if a port is a multiple of 256, or none at all. The others have an empty array and no tagged field; with
-addresses they end with a rack and two zeros."""
+    Produce has no throttle time, and no tagged field of the body, a topic and a partition, where a host's end and a
+    port would be. Fetch has three counts of tagged fields, of a partition, its topic and the body, all zero; with
+    addresses it ends so only if a port is a multiple of 256, or none at all. The others have an empty array and no
+    tagged field; with addresses they end with a rack and two zeros."""
+    return {
+        ApiKey.PRODUCE: _plain_end(ApiKey.PRODUCE, 0xFF_FFFF_FFFF_FFFF),
+        ApiKey.FETCH: _plain_end(ApiKey.FETCH, 0xFF_FFFF, some=0xFFFF_0000_0000),
+        ApiKey.SHARE_FETCH: _plain_end(ApiKey.SHARE_FETCH, 0xFFFF, 0x0100),
+        ApiKey.SHARE_ACKNOWLEDGE: _plain_end(ApiKey.SHARE_ACKNOWLEDGE, 0xFFFF, 0x0100),
+    }
+
 
 REWRITTEN: Final = {ApiKey.API_VERSIONS: LEAST_VERSION} | {key: _FIRST.get(ApiKey(key), 0) for key in ADDRESSES}
 """APIs whose responses may be changed, and the first versions of those."""
@@ -203,7 +207,7 @@ class _AtEnd:
         """Return what goes on of the end that was held."""
         if self._size <= KEPT_BYTES:
             last = self._end[-1] if len(self._end[-1]) >= _LOOKED_AT else b"".join(self._end)
-            sure = PLAIN_ENDS[self._api_key].fits(last, self._size)
+            sure = plain_ends()[self._api_key].fits(last, self._size)
             if not sure:
                 self._look(b"".join(self._end) if self._kept is None else bytes(self._kept.view[: self._size]))
             if self._kept is not None:

@@ -18,7 +18,7 @@ from dissector.proxy_server.ordinary import (
     PendingRequests,
     Request,
 )
-from dissector.proxy_server.rewriting import PLAIN_ENDS, REWRITTEN
+from dissector.proxy_server.rewriting import REWRITTEN, plain_ends
 from tests.frames import request, response
 from tests.protocol.random_messages import make
 from tests.proxy_server.test_exchanges import Both
@@ -28,7 +28,7 @@ LOOKED_AT = {0: LEAST_VERSION, 3: 5}
 NEGATIVE = -1 & 0xFFFF
 
 
-LAST = [(key, version) for key, version in VERSIONS if key in PLAIN_ENDS and version >= REWRITTEN[key]]
+LAST = [(key, version) for key, version in VERSIONS if key in plain_ends() and version >= REWRITTEN[key]]
 
 
 def asking(number: int, key: int, version: int = 0) -> bytes:
@@ -93,7 +93,7 @@ def test_versions_that_are_unknown_are_looked_at_however_they_end(behind: int) -
     waiting = PendingRequests()
     waiting.append((1, ApiKey.FETCH, known.versions.high + behind))
     data = response(1, b"r" * 40 + bytes(3))
-    frames = OrdinaryFrames(waiting, LookedAt(REWRITTEN, PLAIN_ENDS), answers=True)
+    frames = OrdinaryFrames(waiting, LookedAt(REWRITTEN, plain_ends()), answers=True)
     assert frames.end(data, 0, len(data)) == (0 if behind else len(data))
 
 
