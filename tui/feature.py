@@ -33,8 +33,6 @@ CAPTURE: Final = "Capture"
 PROGRAM: Final = "Program"
 ORDER: Final = (FIND, GO, OVERALL, LIST, KEEP, PANES, CAPTURE, PROGRAM)
 """Groups that are not here stand between these and the program's."""
-OF_ROWS: Final = (FIND, GO, OVERALL, LIST, KEEP)
-"""Groups that have nothing to do without rows."""
 FIRST: Final = (
     "main.filter", "main.next_error", "main.explain", "main.open", "main.flip", "main.apply_as_filter", "main.search",
     "main.records", "main.findings", "app.palette", "main.faults", "main.held",
@@ -59,6 +57,8 @@ class ScreenFeature(Generic[ScreenOf]):
 
     GROUP: ClassVar[str] = PROGRAM
     """The group of its keys in help and palette."""
+    NEEDS_ROWS: ClassVar[bool] = True
+    """Whether its keys have nothing to do in a capture without rows."""
     BINDINGS: ClassVar[list[Binding]] = []
 
     def __init__(self, screen: ScreenOf) -> None:

@@ -48,19 +48,12 @@ class PacketMaker:
         """`next_seqs` are the numbers of the next bytes of both sides, of which this is one."""
         self._headers = ctypes.create_string_buffer(headers.header(ACK | PSH, 0, 0, 0))
         self._next_seqs = next_seqs
-        size, seqs = (
-            len(self._headers) - 1,
-            [ctypes.addressof(next_seqs) + n * ctypes.sizeof(ctypes.c_int64) for n in (0, 1)],
-        )
+        size = len(self._headers) - 1
+        seqs = [ctypes.addressof(next_seqs) + n * ctypes.sizeof(ctypes.c_int64) for n in (0, 1)]
         self._side = _KernelMadePackets(
-            headers.is_v4,
-            size,
-            ctypes.addressof(self._headers),
-            seqs[side],
-            seqs[not side],
-            LONGEST_PAYLOAD,
+            headers.is_v4, size, ctypes.addressof(self._headers), seqs[side], seqs[not side], LONGEST_PAYLOAD,
             address(_out),
-        )
+        )  # fmt: skip
         self._begin = _BLOCK_HEADER + size
         self._between = -(size + LONGEST_PAYLOAD) % 4 + _BLOCK_TRAILER + self._begin
         self._make = _made_packets()

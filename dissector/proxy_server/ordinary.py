@@ -90,16 +90,17 @@ class PendingRequests:
 
     def take(self, correlation_id: int) -> Request | None:
         """Take out the oldest with a correlation id; None if there is none."""
-        found = next((request for request in self if request[0] == correlation_id), None)
-        if found is None:
-            return None
-        if next(iter(self)) == found:
-            self._forget_first()
-        else:
-            waiting = [*self]
-            waiting.remove(found)
-            self._hold(waiting, self._ring.capacity)
-        return found
+        for number, request in enumerate(self):
+            if request[0] != correlation_id:
+                continue
+            if number:
+                waiting = [*self]
+                del waiting[number]
+                self._hold(waiting, self._ring.capacity)
+            else:
+                self._forget_first()
+            return request
+        return None
 
     def _forget_first(self) -> None:
         self._ring.first = (self._ring.first + 1) % self._ring.capacity

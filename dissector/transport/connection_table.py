@@ -216,16 +216,16 @@ class ConnectionTable:
         return direction
 
     def _enter(self, keys: UInt64, higher: Bool, packet: Int64, time_ns: Int64) -> Int64:
-        """Add connections, the sender of their first packet at side 0; return their numbers."""
-        first = len(self)
+        """Add connections, the sender of their first packet at side 0; return their numbers. Other threads find them
+        when all is there: by the last column."""
+        numbers = np.arange(len(self), len(self) + len(packet))
         self._key.extend(keys.view(f"V{8 * WORDS}").reshape(-1))
         self._higher.extend(higher)
-        self._packet.extend(packet)
         self._time_ns.extend(time_ns)
-        self._closed_ns.grow(len(self))
-        self._closed_by.grow(len(self))
-        self._lifecycle.grow(len(self))
-        return np.arange(first, len(self))
+        for column in (self._closed_ns, self._closed_by, self._lifecycle):
+            column.grow(len(self) + len(packet))
+        self._packet.extend(packet)
+        return numbers
 
     def _one_by_one(self, rows: SegmentRows, keys: UInt64, direction: Int64, which: Int64) -> Int64:
         """Process rows of unusual pairs one by one: correct their `direction`, and return replaced connections."""

@@ -1,9 +1,18 @@
 """Connections: who is who, and when the same endpoints are another connection."""
 
 import struct
+from collections.abc import Callable
 from dataclasses import replace
+from functools import partialmethod
+from typing import Any
 
+import numpy as np
+import pytest
+
+from dissector.core.batches import NEVER
+from dissector.core.columns import Column
 from dissector.transport.connection_lifecycle import LATE_SYN, NEAR
+from dissector.transport.connection_table import ConnectionTable
 from tests.cases import cases
 from tests.traffic import ACK, CLIENT, FIN, PSH, RST, SERVER, SYN, Packet, Turn, conversation
 from tests.transport.reading import read
@@ -18,6 +27,28 @@ def test_endpoints_are_text_side_0_first() -> None:
     assert connections.endpoints(0) == (CLIENT, SERVER)
     assert connections.syn_side(0) == 0
     assert connections.first_packet(0) == 0
+
+
+def test_a_connection_that_another_thread_finds_is_all_there(monkeypatch: pytest.MonkeyPatch) -> None:
+    tables: list[ConnectionTable] = []
+    looked = []
+
+    def look(column: Column, *given: Any, change: Callable[..., None]) -> None:
+        change(column, *given)
+        for table in tables:  # as a thread that comes between two columns
+            numbers = np.arange(len(table))
+            looked.append(len(numbers))
+            assert not table.are_closed(numbers).any()
+            assert [table.closed(n)[0] for n in numbers.tolist()] == [NEVER] * len(numbers)
+            assert table.syn_sides(numbers).shape == table.first_times_ns(numbers).shape == numbers.shape
+            assert all(table.endpoints(n) for n in numbers.tolist())
+
+    made = ConnectionTable.__init__
+    monkeypatch.setattr(ConnectionTable, "__init__", lambda self, limits: (made(self, limits), tables.append(self))[0])
+    for name in ("extend", "grow"):
+        monkeypatch.setattr(Column, name, partialmethod(look, change=getattr(Column, name)))
+    reading = read(FIRST[:4])
+    assert max(looked) == len(reading.transport.connections) == 1
 
 
 def test_ipv6_endpoints_are_compressed() -> None:

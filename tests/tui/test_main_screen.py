@@ -16,6 +16,7 @@ from tests.tui.driver import SIZES
 from tests.tui.main_driver import JAVA, opened, to
 from tests.tui.shared_screens import SharedScreens
 from tui.features.row_search import RowSearchFeature
+from tui.screens.command_dialog import CommandDialog
 from tui.widgets.key_footer import KeyFooter
 
 
@@ -148,6 +149,8 @@ async def test_a_capture_without_kafka_shows_what_it_has_and_what_to_do(tmp_path
         assert all(word in footer for word in ("Help", "Quit"))
         assert not any(word in footer for word in ("Filter", "Next error", "Records", "Findings"))
         await screen.press("j", "enter", "r", "e", "right_square_bracket", "tab")
+        await screen.press("colon")
+        assert isinstance(screen.pilot.app.screen, CommandDialog), "commands need no rows"
 
 
 @pytest.mark.long

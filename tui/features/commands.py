@@ -21,6 +21,7 @@ class CommandsFeature(ScreenFeature[CoreScreen]):
     """Runs what is typed behind the colon."""
 
     GROUP = GO
+    NEEDS_ROWS = False
 
     BINDINGS: ClassVar[list[Binding]] = [
         Binding("colon", "command", "Command", key_display=":", show=False, id="main.command",

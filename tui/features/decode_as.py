@@ -75,6 +75,7 @@ class DecodeAsFeature(ScreenFeature[CoreScreen]):
     """U offers connections, what they are, and to undo what was said."""
 
     GROUP = CAPTURE
+    NEEDS_ROWS = False
 
     BINDINGS: ClassVar[list[Binding]] = [
         Binding("U", "decode_as", "Decode as", show=False, id="main.decode_as",

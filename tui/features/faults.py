@@ -23,6 +23,7 @@ class FaultsFeature(ScreenFeature[LiveScreen]):
     """! shows the rules."""
 
     GROUP = CAPTURE
+    NEEDS_ROWS = False
     BINDINGS: ClassVar[list[Binding]] = [
         Binding("exclamation_mark", "faults", "Faults", key_display="!", id="main.faults",
                 tooltip="Fault rules: which are armed and how often they fired; arm, disarm or add rules"),

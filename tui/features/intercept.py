@@ -36,6 +36,7 @@ class InterceptFeature(ScreenFeature[LiveScreen]):
     """H shows what waits; `:intercept FILTER` says what is to wait."""
 
     GROUP = CAPTURE
+    NEEDS_ROWS = False
     BINDINGS: ClassVar[list[Binding]] = [
         Binding("H", "held", "Held", id="main.held",
                 tooltip="Held messages: view, edit, send on or drop them; i chooses which to hold"),

@@ -20,7 +20,7 @@ from dissector.core.text import clean, counted
 from dissector.detection.decode_as import DecodeAs
 from dissector.detection.other_protocols import OtherProtocol
 from tui.appearance import Appearance
-from tui.feature import OF_ROWS, FeatureScreen
+from tui.feature import FeatureScreen
 from tui.labels import progress_words
 from tui.messages import CaptureFailed
 from tui.row_view import RowView
@@ -182,7 +182,7 @@ class CaptureScreen(FeatureScreen):
 
     @cached_property
     def _actions_of_rows(self) -> frozenset[str]:
-        keys = (key for each in self.features if each.GROUP in OF_ROWS for key in each.BINDINGS)
+        keys = (key for each in self.features if each.NEEDS_ROWS for key in each.BINDINGS)
         return frozenset(key.action.partition("(")[0] for key in keys)
 
     def _choose(self, number: int) -> None:

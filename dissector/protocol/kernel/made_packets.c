@@ -46,9 +46,9 @@ static void complete(uint8_t *headers, int64_t is_v4, uint32_t seq, uint32_t ack
   put(tcp + 16, folded(sum(tcp - addresses, addresses) + TCP + segment), 2);
 }
 
-/* Of so many bytes that passed. Writes the first packet's block up to its
- * content; behind each content, what ends its block and begins the next one. With `copied` the content is between them.
- * Returns how many bytes were written; a packet takes up to BLOCK_HEADER + headers_size + 7 beside its content. */
+/* Writes the first packet's block up to its content; behind each content, what ends its block and begins the next one.
+ * With `copied` the content is between them. Returns how many bytes were written; a packet takes up to BLOCK_HEADER +
+ * headers_size + 7 beside its content. */
 KERNEL_API int64_t kernel_made_packets(const KernelMadePackets *side, int64_t time_ns, const uint8_t *data,
                                        int64_t size, int32_t copied) {
   int64_t longest = side->longest;
