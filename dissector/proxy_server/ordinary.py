@@ -35,6 +35,8 @@ const KernelLookedAt *looked_at; /* by API, of the request */
 Request = tuple[int, int, int]
 """A request that waits for its response: its correlation id, API and version. A plain tuple: each request has one."""
 _NOTED: Final = struct.Struct(">hhi")
+_ID: Final = 4
+"""Where the correlation id is in it."""
 MOST_WAITING: Final = 1 << 17
 _FIRST_CAPACITY: Final = 16
 LEAST_VERSION: Final = -1 << 15
@@ -67,20 +69,17 @@ class PendingRequests:
     def __init__(self) -> None:
         self._ring = _KernelWaiting()
         self.address = ctypes.addressof(self._ring)
-        self._hold([], _FIRST_CAPACITY)
+        self._hold(bytearray(), _FIRST_CAPACITY)
 
     def __iter__(self) -> Iterator[Request]:
         """Yield them, the oldest first."""
-        ring = self._ring
-        for number in range(ring.first, ring.first + ring.count):
-            key, version, correlation_id = _NOTED.unpack_from(self._memory, number % ring.capacity * _NOTED.size)
-            yield correlation_id, key, version
+        return ((number, key, version) for key, version, number in _NOTED.iter_unpack(self._in_order()))
 
     def append(self, request: Request, /) -> None:
         """Note one more."""
         ring = self._ring
         if ring.count == ring.capacity < MOST_WAITING:
-            self._hold([*self], 2 * ring.capacity)
+            self._hold(self._in_order(), 2 * ring.capacity)
         elif ring.count == ring.capacity:
             self._forget_first()
         correlation_id, key, version = request
@@ -89,28 +88,34 @@ class PendingRequests:
         ring.count += 1
 
     def take(self, correlation_id: int) -> Request | None:
-        """Take out the oldest with a correlation id; None if there is none."""
-        for number, request in enumerate(self):
-            if request[0] != correlation_id:
-                continue
-            if number:
-                waiting = [*self]
-                del waiting[number]
-                self._hold(waiting, self._ring.capacity)
-            else:
-                self._forget_first()
-            return request
-        return None
+        """Take out the oldest with a correlation id; None if there is none. There may be very many, answered in any
+        order: they are searched and moved as bytes."""
+        waiting, wanted = self._in_order(), struct.pack(">i", correlation_id)
+        at = waiting.find(wanted, _ID)
+        while at >= 0 and at % _NOTED.size != _ID:
+            at = waiting.find(wanted, at + 1)
+        if at < 0:
+            return None
+        key, version, _ = _NOTED.unpack_from(waiting, at - _ID)
+        if at == _ID:
+            self._forget_first()
+        else:
+            del waiting[at - _ID : at - _ID + _NOTED.size]
+            self._hold(waiting, self._ring.capacity)
+        return correlation_id, key, version
+
+    def _in_order(self) -> bytearray:
+        """Return what is noted of them, the oldest first."""
+        start, end = (each * _NOTED.size for each in (self._ring.first, self._ring.first + self._ring.count))
+        return self._memory[start:end] + self._memory[: max(0, end - len(self._memory))]
 
     def _forget_first(self) -> None:
         self._ring.first = (self._ring.first + 1) % self._ring.capacity
         self._ring.count -= 1
 
-    def _hold(self, waiting: list[Request], capacity: int) -> None:
-        self._memory = bytearray(capacity * _NOTED.size)
-        for number, (correlation_id, key, version) in enumerate(waiting):
-            _NOTED.pack_into(self._memory, number * _NOTED.size, key, version, correlation_id)
-        self._ring.capacity, self._ring.first, self._ring.count = capacity, 0, len(waiting)
+    def _hold(self, waiting: bytearray, capacity: int) -> None:
+        self._memory = waiting + bytes(capacity * _NOTED.size - len(waiting))
+        self._ring.capacity, self._ring.first, self._ring.count = capacity, 0, len(waiting) // _NOTED.size
         self._ring.requests = address(memoryview(self._memory))
 
 

@@ -172,6 +172,26 @@ def test_a_view_is_read_where_it_is_and_not_behind_its_end() -> None:
     assert [*waiting] == [(7, 12, 0)]
 
 
+def test_the_oldest_of_equal_ids_is_taken_wherever_its_bytes_come_again() -> None:
+    waiting = PendingRequests()
+    asked = [(0x0102_0304, 0x0304, 0x0102), (0x0304_0102, 0x0102, 0x0304), (5, 1, 2), (0x0304_0102, 7, 8), (-1, 3, 4)]
+    for each in asked:
+        waiting.append(each)
+    for left, taken in ((4, asked[1]), (3, asked[3]), (2, asked[4]), (1, asked[0]), (0, asked[2])):
+        assert waiting.take(taken[0]) == taken
+        assert len([*waiting]) == left
+    assert waiting.take(5) is None
+
+
+@pytest.mark.long
+def test_very_many_requests_may_be_answered_in_any_order() -> None:
+    waiting = PendingRequests()
+    for number in range(20_000):
+        waiting.append((number, 12, 4))
+    assert [waiting.take(number) for number in reversed(range(20_000))][-1] == (0, 12, 4)
+    assert not [*waiting]
+
+
 @pytest.mark.long
 def test_the_oldest_of_very_many_requests_are_forgotten() -> None:
     both = Both()
