@@ -28,7 +28,7 @@ from dissector.proxy_server.ordinary import (
     PendingRequests,
     Request,
 )
-from dissector.proxy_server.rewriting import REWRITTEN, OwnAddresses, plain_ends, rewriter
+from dissector.proxy_server.rewriting import PLAIN_ENDS, REWRITTEN, OwnAddresses, rewriter
 
 _REQUEST: Final = struct.Struct(">ihhi")
 _RESPONSE: Final = struct.Struct(">ii")
@@ -169,7 +169,7 @@ class ResponseStream(FrameStream):
 @cache
 def _rewritten() -> LookedAt:
     """Return the responses that are looked at closer."""
-    return LookedAt(REWRITTEN, plain_ends())
+    return LookedAt(REWRITTEN, PLAIN_ENDS)
 
 
 def ordinary_frames(pending: Pending, looked_at: LookedAt, *, answers: bool) -> OrdinaryFrames | None:

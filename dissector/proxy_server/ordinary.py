@@ -132,10 +132,11 @@ class PlainEnd(NamedTuple):
     some: int = 0
     """Bits of which at least one is set; 0 for any."""
 
-    def fits(self, last: bytes, size: int) -> bool:
-        """Whether a frame of a version that is known ends so; `last` are its last eight bytes, or more."""
+    def fits(self, version: int, last: bytes, size: int) -> bool:
+        """Whether a frame ends so; `last` are its last eight bytes, or more."""
         number = int.from_bytes(last[-8:], "big")
-        return size <= self.empty or (number & self.mask == self.value and (not self.some or number & self.some != 0))
+        is_plain = number & self.mask == self.value and (not self.some or number & self.some != 0)
+        return version <= self.last_version and (size <= self.empty or is_plain)
 
 
 _NO_END: Final = PlainEnd(LEAST_VERSION - 1, 0, 0, 0)

@@ -10,8 +10,7 @@ Invariants:
   * what is held and kept is bounded.
 """
 
-from collections.abc import Iterable, Sequence
-from functools import cache
+from collections.abc import Iterable, Mapping, Sequence
 from typing import ClassVar, Final, Protocol
 
 from dissector.core.text import counted
@@ -52,28 +51,19 @@ _EMPTY: Final = 21
 """Bytes of a Fetch response without topics; addresses take more."""
 
 
-def _plain_end(api_key: ApiKey, mask: int, value: int = 0, some: int = 0) -> PlainEnd:
-    known = api(api_key)
-    assert known is not None
-    return PlainEnd(known.versions.high, _EMPTY, mask, value, some)
+PLAIN_ENDS: Final[Mapping[int, PlainEnd]] = {
+    ApiKey.PRODUCE: PlainEnd(13, _EMPTY, 0xFF_FFFF_FFFF_FFFF, 0),
+    ApiKey.FETCH: PlainEnd(18, _EMPTY, 0xFF_FFFF, 0, some=0xFFFF_0000_0000),
+    ApiKey.SHARE_FETCH: PlainEnd(2, _EMPTY, 0xFFFF, 0x0100),
+    ApiKey.SHARE_ACKNOWLEDGE: PlainEnd(2, _EMPTY, 0xFFFF, 0x0100),
+}
+"""How a response ends that has no addresses at its end, by API, up to the version that was looked at: not to the newest
+of a schema that a user imports.
 
-
-@cache
-def plain_ends() -> dict[int, PlainEnd]:
-    """Return how a response ends that has no addresses at its end, by API. It reads the schema: not on import.
-
-    Produce has no throttle time, and no tagged field of the body, a topic and a partition, where a host's end and a
-    port would be. Fetch has three counts of tagged fields, of a partition, its topic and the body, all zero; with
-    addresses it ends so only if a port is a multiple of 256, or none at all. The others have an empty array and no
-    tagged field; with addresses they end with a rack and two zeros."""
-    return {
-        ApiKey.PRODUCE: _plain_end(ApiKey.PRODUCE, 0xFF_FFFF_FFFF_FFFF),
-        ApiKey.FETCH: _plain_end(ApiKey.FETCH, 0xFF_FFFF, some=0xFFFF_0000_0000),
-        ApiKey.SHARE_FETCH: _plain_end(ApiKey.SHARE_FETCH, 0xFFFF, 0x0100),
-        ApiKey.SHARE_ACKNOWLEDGE: _plain_end(ApiKey.SHARE_ACKNOWLEDGE, 0xFFFF, 0x0100),
-    }
-
-
+Produce has no throttle time, and no tagged field of the body, a topic and a partition, where a host's end and a port
+would be. Fetch has three counts of tagged fields, of a partition, its topic and the body, all zero; with addresses it
+ends so only if a port is a multiple of 256, or none at all. The others have an empty array and no tagged field; with
+addresses they end with a rack and two zeros."""
 REWRITTEN: Final = {ApiKey.API_VERSIONS: LEAST_VERSION} | {key: _FIRST.get(ApiKey(key), 0) for key in ADDRESSES}
 """APIs whose responses may be changed, and the first versions of those."""
 
@@ -115,7 +105,7 @@ def rewriter(api_key: int, version: int, size: int, advertised: OwnAddresses) ->
     walk = AddressWalk(api_key, version, size, places)
     if not places[0].last:
         return _Early(walk, size, advertised, known.name)
-    return _AtEnd(walk, size, advertised, api_key)
+    return _AtEnd(walk, size, advertised, api_key, version)
 
 
 class _Early:
@@ -174,8 +164,9 @@ class _AtEnd:
     sent by then. Up to `KEPT_BYTES` its bytes are kept, and walked through only if the last ones ask for it.
     """
 
-    def __init__(self, walk: AddressWalk, size: int, advertised: OwnAddresses, api_key: int) -> None:
-        self._walk, self._size, self._advertised, self._api_key = walk, size, advertised, api_key
+    def __init__(self, walk: AddressWalk, size: int, advertised: OwnAddresses, api_key: int, version: int) -> None:
+        self._walk, self._size, self._advertised = walk, size, advertised
+        self._api_key, self._version = api_key, version
         self._at = 0
         self._hold_from = 0 if size <= HELD_BYTES else size - HELD_BACK
         self._kept = _Kept() if HELD_BYTES < size <= KEPT_BYTES else None
@@ -207,7 +198,7 @@ class _AtEnd:
         """Return what goes on of the end that was held."""
         if self._size <= KEPT_BYTES:
             last = self._end[-1] if len(self._end[-1]) >= _LOOKED_AT else b"".join(self._end)
-            sure = plain_ends()[self._api_key].fits(last, self._size)
+            sure = PLAIN_ENDS[ApiKey(self._api_key)].fits(self._version, last, self._size)
             if not sure:
                 self._look(b"".join(self._end) if self._kept is None else bytes(self._kept.view[: self._size]))
             if self._kept is not None:

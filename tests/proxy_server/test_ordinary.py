@@ -16,9 +16,10 @@ from dissector.proxy_server.ordinary import (
     LookedAt,
     OrdinaryFrames,
     PendingRequests,
+    PlainEnd,
     Request,
 )
-from dissector.proxy_server.rewriting import REWRITTEN, plain_ends
+from dissector.proxy_server.rewriting import PLAIN_ENDS, REWRITTEN
 from tests.frames import request, response
 from tests.protocol.random_messages import make
 from tests.proxy_server.test_exchanges import Both
@@ -28,7 +29,7 @@ LOOKED_AT = {0: LEAST_VERSION, 3: 5}
 NEGATIVE = -1 & 0xFFFF
 
 
-LAST = [(key, version) for key, version in VERSIONS if key in plain_ends() and version >= REWRITTEN[key]]
+LAST = [(key, version) for key, version in VERSIONS if key in PLAIN_ENDS and version >= REWRITTEN[key]]
 
 
 def asking(number: int, key: int, version: int = 0) -> bytes:
@@ -86,6 +87,15 @@ def test_a_whole_response_that_may_end_with_addresses_is_changed_as_one_in_piece
     assert 0 < plain < 60
 
 
+@pytest.mark.parametrize(("key", "end"), PLAIN_ENDS.items())
+def test_the_plain_ends_of_the_newest_versions_were_looked_at(key: int, end: PlainEnd) -> None:
+    known = api(key)
+    assert known is not None
+    assert known.versions.high == end.last_version, "look at how this version ends without addresses"
+    assert end.fits(end.last_version, bytes(8), 20)
+    assert not end.fits(end.last_version + 1, bytes(8), 20), "of a schema that a user imports"
+
+
 @pytest.mark.parametrize("behind", [0, 1])
 def test_versions_that_are_unknown_are_looked_at_however_they_end(behind: int) -> None:
     known = api(ApiKey.FETCH)
@@ -93,7 +103,7 @@ def test_versions_that_are_unknown_are_looked_at_however_they_end(behind: int) -
     waiting = PendingRequests()
     waiting.append((1, ApiKey.FETCH, known.versions.high + behind))
     data = response(1, b"r" * 40 + bytes(3))
-    frames = OrdinaryFrames(waiting, LookedAt(REWRITTEN, plain_ends()), answers=True)
+    frames = OrdinaryFrames(waiting, LookedAt(REWRITTEN, PLAIN_ENDS), answers=True)
     assert frames.end(data, 0, len(data)) == (0 if behind else len(data))
 
 
