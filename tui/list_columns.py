@@ -90,7 +90,7 @@ def _column(field: RowField) -> ListColumn:
 
 PATH_WIDTH: Final = 20
 LEAST_WIDTH, MOST_WIDTH = 2, 80
-_ROOMY: Final = {"API": 24, "Client": 24}
+_ROOMY: Final = {"API": 28, "Client": 24}
 """Widths from `_ROOMY_FROM` cells on: whole names."""
 _ROOMY_FROM: Final = 158
 LEAST_INFO: Final = 4

@@ -215,6 +215,7 @@ LineList > .lines--dim, SequenceView > .sequence--dim { color: $secondary; }
 Menu, ColumnMenu { align: center middle; }
 #menu { width: auto; max-width: 90%; min-width: 30; height: auto; max-height: 80%; border: round $primary; }
 #menu { background: $panel; text-wrap: nowrap; text-overflow: ellipsis; }
+Menu Toast, ColumnMenu Toast { display: none; }
 
 CommandPalette #--input { border-top: hkey $boost; }
 CommandPalette CommandList { border-bottom: hkey $boost; text-wrap: nowrap; text-overflow: ellipsis; }

@@ -164,7 +164,7 @@ def test_long_names_in_the_info_column_lose_their_middles(text: str, width: int,
 
 @cases(
     ("across", "needed", "width"),
-    [(120, 11, 11), (120, 18, 18), (120, 25, 18), (200, 11, 11), (200, 25, 24), (157, 25, 18), (158, 25, 24)],
+    [(120, 11, 11), (120, 25, 18), (200, 11, 11), (200, 25, 25), (200, 37, 28), (157, 25, 18), (158, 25, 25)],
 )
 def test_the_column_of_apis_is_as_wide_as_the_names_that_the_capture_has(across: int, needed: int, width: int) -> None:
     [api] = [each for each in ListColumns().fitting(across, {"API": needed}) if each.name == "API"]

@@ -10,6 +10,7 @@ from textual.widgets._toast import Toast
 from dissector.capture_session import Capture
 from tests.tui.main_driver import JAVA, Screen
 from tui.app import KDissectApp
+from tui.screens.dialog import Choice, Menu
 from tui.screens.main_screen import MainScreen
 
 LOOKS = 8
@@ -43,3 +44,23 @@ async def test_the_lines_about_the_field_and_the_keys_stay_free(size: tuple[int,
             await Screen(pilot).until(lambda: app.screen.query(Toast))
             await Screen(pilot).until(lambda: app.screen.query_one(Toast).region.height)
             assert app.screen.query_one(Toast).region.bottom <= app.screen.query_one("#inspector", Static).region.y
+
+
+async def test_a_menu_is_not_covered_and_what_was_said_is_there_again_after_it() -> None:
+    with Capture([JAVA]) as capture:
+        app = KDissectApp(MainScreen(capture))
+        async with app.run_test(size=(80, 24), notifications=True) as pilot:
+            screen = Screen(pilot)
+            await screen.settle()
+
+            def said() -> bool:
+                return any(toast.region.height for toast in app.screen.query(Toast))
+
+            app.notify("copied the path", timeout=60)
+            await screen.until(said)
+            app.push_screen(Menu("Sort by", [Choice(f"column {n}") for n in range(30)]))
+            await screen.until(lambda: any(menu.region.height for menu in app.screen.query("Menu #menu")))
+            await pilot.pause()
+            assert not said()
+            await pilot.press("escape")
+            await screen.until(said)
