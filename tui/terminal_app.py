@@ -12,7 +12,8 @@ column.
 
 import html
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -28,6 +29,7 @@ from textual.driver import Driver
 from textual.drivers.linux_driver import LinuxDriver
 from textual.errors import NoWidget
 from textual.filter import ANSIToTruecolor, LineFilter, dim_color
+from textual.message import Message
 from textual.notifications import Notification, Notify, SeverityLevel
 
 from dissector.core.expansion import RUN
@@ -38,16 +40,24 @@ from tui.typeahead import TypeAhead
 
 
 class TolerantDriver(LinuxDriver):
-    """Takes keys that are not UTF-8. Textual decodes strictly what the terminal sends: one byte of a terminal that is
-    set to Latin-1 ends its input thread, and the program with it."""
+    """Takes keys that are not UTF-8, and leaves out those with numbers that no character has. Either ends Textual's
+    input thread, and the program with it: one byte of a terminal that is set to Latin-1 is enough."""
 
     def run_input_thread(self) -> None:
         while not self.exit_event.is_set():
             try:
                 super().run_input_thread()
             except UnicodeDecodeError as error:
-                for event in XTermParser(self._debug).feed(typed_text(error.object)):
+                for event in typed_events(error.object):
                     self.process_message(event)
+            except (OverflowError, ValueError):  # such a number: what came with it is lost
+                continue
+
+
+def typed_events(data: bytes) -> Iterator[Message]:
+    """Yield what was typed, up to a key with a number that no character has."""
+    with suppress(OverflowError, ValueError):
+        yield from XTermParser().feed(typed_text(data))
 
 
 def typed_text(data: bytes) -> str:

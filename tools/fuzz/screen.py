@@ -22,7 +22,6 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from textual import events
-from textual._xterm_parser import XTermParser
 from textual.binding import Binding
 from textual.dom import DOMNode
 from textual.message import Message
@@ -31,7 +30,7 @@ from textual.widgets import Input
 
 from tools.fuzz.screens import random_screen
 from tui.app import KDissectApp
-from tui.terminal_app import typed_text
+from tui.terminal_app import typed_events
 
 EVENTS: Final = 150
 SIZES: Final = ((20, 6), (40, 12), (60, 20), (80, 24), (120, 40), (200, 60))
@@ -117,8 +116,7 @@ class Session:
 
     def typed(self, pilot: Pilot[None], data: bytes) -> None:
         """Send what the terminal's driver makes of bytes, but for the keys that `press` leaves out."""
-        parser = XTermParser(False)
-        for event in parser.feed(typed_text(data)):
+        for event in typed_events(data):
             named = isinstance(event, events.Key) and (event.key in LEAVES or isinstance(pilot.app.focused, Input))
             if not named:
                 self.send(pilot, event)
