@@ -158,6 +158,9 @@ class Capture:
         At the end rows are sorted in the order in which they began, unless their numbers are to stay: not `sort`. A
         step may bring nothing where a file grows. Raises `CaptureError` where a pipe turns out to be no capture."""
         yield from self.pipeline.read_available()
+        yield from self._finish(sort=sort)
+
+    def _finish(self, *, sort: bool) -> Iterator[Progress]:
         yield from self.pipeline.flush()
         with self._lock:
             self.pipeline.finish(sort=sort)
@@ -167,19 +170,28 @@ class Capture:
         self.pipeline.count()
         yield self.pipeline.progress
 
-    def completed_rows(self) -> Iterator[Int64]:
+    def completed_rows(self, goes_on: Callable[[], bool] = lambda: False) -> Iterator[Int64]:
         """Read to the end, and yield the rows that each step has completed, often none: every row once, pending ones at
         the end. The oldest of more than `pending_requests` come before they are complete, as `Pairing` gives up
-        theirs."""
-        known = 0
-        pending: Int64 = np.zeros(0, np.int64)
-        for _ in self.read(sort=False):
+        theirs. If it then `goes_on`, in a capture that continues this one, that one yields the pending ones."""
+        known, pending = self.incremental.known_rows, self.incremental.pending_rows
+
+        def completed() -> Int64:
+            nonlocal known, pending
             pending = np.concatenate([pending, np.arange(known, len(self))])
             known = len(self)
             complete = self.index.is_complete(pending)
             complete[: -self.limits.pending_requests] = True
-            yield pending[complete]
-            pending = pending[~complete]
+            found, pending = pending[complete], pending[~complete]
+            return found
+
+        for _ in self.pipeline.read_available():
+            yield completed()
+        if goes_on():
+            self.incremental.leave(pending)
+            return
+        for _ in self._finish(sort=False):
+            yield completed()
         yield pending
 
     @property

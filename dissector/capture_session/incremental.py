@@ -46,6 +46,20 @@ class IncrementalReading:
         self._rows_seen = 0 if restored is None else restored.rows_seen
         """Rows of the index that were there then."""
 
+    @property
+    def pending_rows(self) -> Int64:
+        """Rows that were not taken when there were `known_rows`, ascending."""
+        return self._rows.capture_rows(self._pending)
+
+    @property
+    def known_rows(self) -> int:
+        """How many rows there were when rows were taken. A capture that is continued has no files of Kafka's own."""
+        return self._rows_seen
+
+    def leave(self, rows: Int64) -> None:
+        """Have all rows taken that there are now, but for these."""
+        self._pending, self._rows_seen = self._rows.index_rows(rows), len(self._indexer.table)
+
     def take_final_rows(self) -> Int64:
         """Rows that nothing changes any more, ascending, each once; all that are not taken yet, once reading is
         finished."""

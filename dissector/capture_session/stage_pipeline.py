@@ -6,6 +6,7 @@ collected here.
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from itertools import chain, islice
 from typing import Final, NamedTuple
 
@@ -105,6 +106,8 @@ class StagePipeline:
         self._is_partition = any(isinstance(each, CapturePartition) for each in sources)
         self.packets = 0 if restored is None else restored.packets
         """Packets read."""
+        self._packets_before = 0 if self._is_partition else self.packets
+        """What packets of these files are numbered behind; those of a partition have their numbers."""
         self._bytes_seen, self._bytes_allowed = 0, 0
         """Bytes of packets, and bytes for which there is room (`Expansion`)."""
         self._looks, self._bytes = 0, (self.done, self.total)
@@ -128,7 +131,7 @@ class StagePipeline:
         for batch in self._merged.batches():
             self._read_keys(self._merged.take_loaded())
             if len(batch):
-                self._feed_packets(batch)
+                self._feed_packets(replace(batch, number=batch.number + self._packets_before))
             elif self._key_logs:  # secrets may come after the packets that they decrypt
                 self._index(self.streams.end(NO_CONNECTIONS))
             yield self.progress

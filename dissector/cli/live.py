@@ -16,6 +16,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, nullcontext
+from functools import partial
 from types import FrameType, TracebackType
 from typing import TYPE_CHECKING, Final, NamedTuple
 
@@ -26,16 +27,16 @@ from dissector.capture.live import (
     RecordingSettings,
     RingSettings,
     interfaces,
-    recording_source,
     start_and_give_up_rights,
 )
 from dissector.capture.live.local_processes import processes_of
 from dissector.capture.live.recorder_process import start_recorder
 from dissector.capture.live.waiting_command import WaitingCommand
 from dissector.capture_session import Capture
-from dissector.capture_session.process_watch import ProcessWatch
+from dissector.capture_session.stage_pipeline import Source
 from dissector.cli.beside_command import check_command, run_beside
 from dissector.cli.errors import UsageError, is_output_closed, output_error_code, print_error
+from dissector.cli.live_reading import LiveReading
 from dissector.cli.metering import metering
 from dissector.cli.options import CaptureOptions
 from dissector.cli.passed_signals import PassedSignals
@@ -50,7 +51,9 @@ if TYPE_CHECKING:  # imported on use: without a filter its parser is not needed
     from dissector.capture.live.recorder_process import RecorderProcess
     from dissector.capture.live.right_holder import RightHolder
     from dissector.cli.verdict import CaptureVerdict
+    from dissector.core.object_graph import Nodes
     from dissector.filter import Filter
+    from dissector.records.values.opener import ValueOpener
 
 _END_SIGNALS: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 LOWER_PRIORITY: Final = 5
@@ -118,52 +121,66 @@ def live(
         signals = stack.enter_context(PassedSignals()) if command is not None else None
         for each in (holder, meter):
             stack.enter_context(each or nullcontext())
-        captures: list[tuple[Capture, Recording]] = []
+        readings: list[tuple[LiveReading, Recording]] = []
         processes = [first]
-        find = processes_of if holder is None else holder.processes_of
+        find = None if not shows_processes else processes_of if holder is None else holder.processes_of
 
-        def begin(settings: RecordingSettings) -> tuple[Capture, Recording, RecordingSettings]:
+        def start(settings: RecordingSettings) -> Recording:
             process = processes.pop() if processes else holder.start_recorder() if holder is not None else None
             recording = stack.enter_context(Recording(settings, process))
-            if not (recording.has_priority or captures):
+            if not (recording.has_priority or readings):
                 os.nice(LOWER_PRIORITY)
             if duration is not None:
                 recording.stop_after(duration)
-            source, ports = recording_source(recording), frozenset(settings.ports)
-            capture = stack.enter_context(
-                Capture(
-                    [source],
-                    ports=ports,
-                    decode_as=options.choices,
-                    key_logs=options.key_logs,
-                    show_secrets=options.show_secrets,
-                    resolves=options.resolve,
-                    opener=opener,
-                )
-            )
-            if shows_processes:
-                stack.enter_context(ProcessWatch(capture, recording.comment, find))
-            if meter is not None:
-                stack.enter_context(meter.of(capture, recording))
-            captures.append((capture, recording))
-            return capture, recording, settings
+            return recording
 
-        capture, recording, _ = begin(settings)
-        code = 0
+        def read(settings: RecordingSettings, recording: Recording, *, forgets: bool = False) -> LiveReading:
+            open_capture = partial(_open_capture, settings, options, opener)
+            reading = stack.enter_context(LiveReading(recording, open_capture, find, meter, forgets=forgets))
+            readings.append((reading, recording))
+            return reading
+
+        def begin(settings: RecordingSettings) -> tuple[Capture, Recording, RecordingSettings]:
+            recording = start(settings)
+            return read(settings, recording).capture, recording, settings
+
+        recording = start(settings)
+        looks_back = output.on_screen or command is not None or verdict is not None
+        reading, code = read(settings, recording, forgets=not looks_back), 0
         if command is not None and signals is not None:
-            code = run_beside(command, signals, capture, recording, settings)
+            code = run_beside(command, signals, reading.capture, recording, settings)
             signals.end()
         elif output.on_screen:
             from dissector.cli.screen import run_live
 
             signal.signal(signal.SIGINT, signal.default_int_handler)  # the screen gives the terminal back
-            run_live(capture, recording, settings, begin)
+            run_live(reading.capture, recording, settings, begin)
         else:
-            _print(capture, recording, settings, output, reads_all=verdict is not None)
-        _end(captures)
-        ours = _report(capture, settings, output, verdict, prints_rows=command is not None)
-        ours = max(ours, at_end([each for _, each in captures]))
+            _print(reading, recording, settings, output, reads_all=verdict is not None)
+        _end([(each.capture, recording) for each, recording in readings])
+        ours = _report(reading.capture, settings, output, verdict, prints_rows=command is not None)
+        ours = max(ours, at_end([each for _, each in readings]))
     return code or (print_error(recording.failure) if recording.failure else ours)
+
+
+def _open_capture(
+    settings: RecordingSettings,
+    options: CaptureOptions,
+    opener: "ValueOpener | None",
+    source: Source,
+    state: "Nodes | None",
+) -> Capture:
+    """Open what is recorded, or what continues it from a checkpoint on."""
+    return Capture(
+        [source],
+        ports=frozenset(settings.ports),
+        decode_as=options.choices,
+        key_logs=options.key_logs,
+        show_secrets=options.show_secrets,
+        resolves=options.resolve,
+        opener=opener,
+        checkpoint=state,
+    )
 
 
 def _end(captures: Sequence[tuple[Capture, Recording]]) -> None:
@@ -206,7 +223,7 @@ def _start(settings: RecordingSettings) -> "tuple[RecorderProcess, RightHolder |
 
 
 def _print(
-    capture: Capture,
+    reading: LiveReading,
     recording: Recording,
     settings: RecordingSettings,
     output: LiveOutput,
@@ -215,7 +232,7 @@ def _print(
 ) -> None:
     """Print rows as they come, if there are to be any, until the capture ends; all of them if it `reads_all`."""
     signals = _EndSignals(recording)
-    status = _status(capture, recording, settings, signals, reads_all=reads_all)
+    status = _status(reading, recording, settings, signals, reads_all=reads_all)
 
     def step() -> None:
         for message in (*recording.messages(), next(status, None)):
@@ -230,12 +247,13 @@ def _print(
         print_error(f"{settings.words}, with {recording.engine}; Ctrl+C ends it")
         try:
             if output.rows is not None:
-                follow(capture, output.rows, sys.stdout.buffer, output.limit, step, output.row_filter)
+                rows = reading.completed_rows()
+                follow(rows, output.rows, sys.stdout.buffer, output.limit, step, output.row_filter)
                 return
-            for _ in capture.completed_rows():
+            for _ in reading.completed_rows():
                 step()
         except _TimeUpError:
-            print_error(_unread_words(recording.captured - capture.packets, settings))
+            print_error(_unread_words(recording.captured - reading.capture.packets, settings))
 
 
 class _TimeUpError(Exception):
@@ -253,17 +271,17 @@ def _unread_words(packets: int, settings: RecordingSettings) -> str:
 
 
 def _status(
-    capture: Capture, recording: Recording, settings: RecordingSettings, signals: "_EndSignals", *, reads_all: bool
+    reading: LiveReading, recording: Recording, settings: RecordingSettings, signals: "_EndSignals", *, reads_all: bool
 ) -> Iterator[str | None]:
     """Yield a message, or None, for each step: that there is no traffic; in the end, how many packets are unread."""
     next_seconds: float = SILENT_SECONDS
     while not recording.ended:
-        if capture.packets or recording.stopping or recording.seconds < next_seconds:
+        if reading.capture.packets or recording.stopping or recording.seconds < next_seconds:
             yield None
         else:
             yield settings.no_traffic_message(next_seconds)
             next_seconds *= 3
-    unread = recording.captured - capture.packets
+    unread = recording.captured - reading.capture.packets
     how_long = f", for {LAST_SECONDS} s at most" if signals.came and not reads_all else ""
     skips = "again to skip" if signals.came else "to skip"
     yield f"{counted(unread, 'packet')} still to be read{how_long}; press Ctrl+C {skips} them" if unread > 0 else None

@@ -12,6 +12,7 @@ if TYPE_CHECKING:  # imported on use
 
     from dissector.capture.live import Recording
     from dissector.capture_session import Capture
+    from dissector.metrics.row_meter import RowMeter
 
 
 class Metering:
@@ -24,6 +25,7 @@ class Metering:
         self._metrics = LiveMetrics(self._say)
         self._host, self._port = host, port
         self._recording: Recording | None = None
+        self._counting: RowMeter | None = None
 
     def _say(self, words: str) -> None:
         if self._recording is not None:
@@ -42,11 +44,18 @@ class Metering:
         self._end()
 
     def of(self, capture: "Capture", recording: "Recording") -> AbstractContextManager[object]:
-        """Return what counts the rows of a capture while its ``with`` statement lasts."""
+        """Return what counts the rows of a capture while its ``with`` statement lasts. Another capture of the same
+        recording continues the one before it."""
         from dissector.metrics.row_meter import RowMeter
 
+        before = self._counting if recording is self._recording else None
         self._recording = recording
-        return RowMeter(capture, recording, self._metrics)
+        self._counting = RowMeter(capture, recording, self._metrics, before)
+        return self._counting
+
+    def has_counted_all(self) -> bool:
+        """Whether all complete rows are counted of a capture that another one will continue."""
+        return self._counting is None or self._counting.has_counted_all()
 
 
 def metering(address: str) -> Metering:

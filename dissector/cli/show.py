@@ -6,7 +6,7 @@ step, so that the reader of a pipe sees it.
 """
 
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import IO, TYPE_CHECKING
 
 import numpy as np
@@ -28,6 +28,7 @@ from dissector.cli.render.progress import read_with_progress
 from dissector.cli.tables import are_tables
 from dissector.cli.tables import show as show_tables
 from dissector.cli.workers import WorkerError
+from dissector.core.arrays import Int64
 from dissector.core.process_memory import infrequent_collection
 from dissector.core.text import counted
 from dissector.detection.other_protocols import OtherProtocol
@@ -54,7 +55,8 @@ def show(
     with infrequent_collection(), options.open(files) as capture:
         try:
             if capture.pipeline.grows:
-                printed = bool(follow(capture, printing, sys.stdout.buffer, limit, row_filter=row_filter))
+                completed = ((capture, rows) for rows in capture.completed_rows())
+                printed = bool(follow(completed, printing, sys.stdout.buffer, limit, row_filter=row_filter))
             else:
                 read_with_progress(capture)
                 printed = FilePrinter(capture, printing, row_filter).print(limit)
@@ -69,20 +71,21 @@ def show(
 
 
 def follow(
-    capture: Capture,
+    completed: Iterable[tuple[Capture, Int64]],
     printing: RowRenderer,
     out: IO[bytes],
     limit: int | None = None,
     step: Callable[[], None] = lambda: None,
     row_filter: "Filter | None" = None,
 ) -> int:
-    """Print rows until the capture ends or `limit` rows are printed; return their number.
+    """Print rows of captures, in steps as they complete, until there are no more or `limit` rows are printed; return
+    their number.
 
     `step` is called several times a second, after printing. The filter is applied to a row once, when it is complete.
     """
     printed = 0
     examines = printing.shows_findings or (row_filter is not None and row_filter.reads_findings)
-    for complete in capture.completed_rows():
+    for capture, complete in completed:
         if examines:
             for _ in capture.findings.examine():
                 pass

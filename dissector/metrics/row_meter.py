@@ -25,15 +25,19 @@ END_SECONDS: Final = 5
 class RowMeter:
     """Counts until the capture is closed."""
 
-    def __init__(self, capture: Capture, recording: Recording | None, metrics: LiveMetrics) -> None:
+    def __init__(
+        self, capture: Capture, recording: Recording | None, metrics: LiveMetrics, before: "RowMeter | None" = None
+    ) -> None:
+        """`before` counted the rows of the capture that this one continues."""
         self._capture = capture
         self._recording = recording
         self._metrics = metrics
-        self._known = 0
-        """Rows before this one were seen."""
-        self._waiting: Int64 = np.zeros(0, np.int64)
-        """Rows that were seen and are not counted."""
-        self._state = ReadingState()
+        self._seen = capture.incremental.known_rows
+        """Rows before this one were looked at."""
+        self._waiting: Int64 = capture.incremental.pending_rows
+        """Those of them that are not counted; so few that a look takes no longer where counting is behind."""
+        self._state: ReadingState = ReadingState() if before is None else before._state
+        self._hurries = False
         self._closed = threading.Event()
         self._thread = threading.Thread(target=self._run, name="metrics", daemon=True)
 
@@ -49,16 +53,23 @@ class RowMeter:
         rest = SECONDS
         while not self._closed.wait(rest):
             begun = time.monotonic()
-            some = self.look()
-            took = time.monotonic() - begun
-            rest = took if some == STEP else max(SECONDS, took)
+            hurries, some = self._hurries, self.look()
+            if hurries and not some:
+                return
+            took = 0 if hurries else time.monotonic() - begun
+            rest = took if hurries or some == STEP else max(SECONDS, took)
+
+    def has_counted_all(self) -> bool:
+        """Whether all rows that are complete are counted, where no others come: from now on it does not rest."""
+        self._hurries = True
+        return not self._thread.is_alive()
 
     def look(self) -> int:
         """Count rows that have completed, at most `STEP`; return how many."""
         capture = self._capture
-        count = len(capture)
-        self._waiting = np.concatenate([self._waiting, np.arange(self._known, count)])
-        self._known = count
+        seen = min(len(capture), self._seen + capture.limits.pending_requests + STEP - len(self._waiting))
+        self._waiting = np.concatenate([self._waiting, np.arange(self._seen, seen)])
+        self._seen = seen
         complete = np.flatnonzero(self._may_be_counted())[:STEP]
         rows = self._waiting[complete]
         self._waiting = np.delete(self._waiting, complete)
@@ -79,5 +90,6 @@ class RowMeter:
         recording, read = self._recording, self._capture.packets
         captured, dropped = (recording.captured, recording.dropped) if recording is not None else (read, 0)
         now = ReadingState(max(captured, read), dropped, read, len(self._capture.connections))
-        self._metrics.came_from(self._state, now, len(self._waiting))
+        uncounted = len(self._waiting) + len(self._capture) - self._seen
+        self._metrics.came_from(self._state, now, uncounted)
         self._state = now

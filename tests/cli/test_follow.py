@@ -6,6 +6,7 @@ import random
 import subprocess
 import tempfile
 import threading
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -15,11 +16,16 @@ from dissector.capture_session import Capture
 from dissector.cli.formats import Format
 from dissector.cli.render.printing import RowRenderer
 from dissector.cli.show import follow
+from dissector.core.arrays import Int64
 from tests.cli.test_commands import JAVA, KDISSECT
 from tests.conftest import CAPTURES
 from tests.traffic import RST, Packet, Turn, conversation, ethernet, exchanges, pcap, request, response
 
 Line = dict[str, object]
+
+
+def completed(capture: Capture) -> Iterator[tuple[Capture, Int64]]:
+    return ((capture, rows) for rows in capture.completed_rows())
 
 
 def identity(line: Line) -> str:
@@ -44,7 +50,7 @@ def test_every_row_comes_once_however_the_file_grows(bundled: Path, tmp_path: Pa
                 file.write(parts.pop(0))
 
     with Capture([GrowingFile(str(path), lambda: not parts)]) as capture:
-        printed = follow(capture, RowRenderer(Format.JSON), out, step=grow)
+        printed = follow(completed(capture), RowRenderer(Format.JSON), out, step=grow)
         lines = [json.loads(line) for line in out.getvalue().splitlines()]
         assert printed == len(lines) == len(capture)
         assert sorted(line["number"] for line in lines) == [*range(1, len(lines) + 1)]
@@ -123,5 +129,5 @@ def test_a_limit_ends_it() -> None:
         done = subprocess.run([*KDISSECT, "show", "-", "--limit", "5"], stdin=file, capture_output=True, check=True)
     assert len(done.stdout.splitlines()) == 6
     with Capture([GrowingFile(JAVA, lambda: True)]) as capture:
-        assert follow(capture, RowRenderer(Format.TEXT), out, 5) == 5
+        assert follow(completed(capture), RowRenderer(Format.TEXT), out, 5) == 5
     assert out.getvalue() == done.stdout

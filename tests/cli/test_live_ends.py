@@ -24,13 +24,17 @@ class BehindCapture:
     def __init__(self, steps: int, presses: int = 1) -> None:
         self.left, self.presses, self.read = steps, presses, 0
 
-    def completed_rows(self) -> Iterator[Int64]:
+    @property
+    def capture(self) -> "BehindCapture":
+        return self
+
+    def completed_rows(self) -> Iterator[tuple["BehindCapture", Int64]]:
         while self.read < self.left:
             self.read += 1
             if self.read in range(3, 3 + self.presses):
                 os.kill(os.getpid(), signal.SIGINT)
             time.sleep(0.01)
-            yield NO_ROWS
+            yield self, NO_ROWS
 
 
 class EndedRecording:

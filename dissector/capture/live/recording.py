@@ -16,13 +16,11 @@ import socket
 import threading
 import time
 from collections.abc import Iterator, Mapping
-from pathlib import Path
 from types import TracebackType
 from typing import IO, Any, Final, Self, cast
 
 from dissector.capture.errors import CaptureError
 from dissector.capture.fault_counts import FaultCount, FiredFault
-from dissector.capture.files import GrowingFile
 from dissector.capture.held_messages import HeldMessage, Interception
 from dissector.capture.live import events
 from dissector.capture.live.commands import RefusedError, command_line
@@ -36,9 +34,6 @@ END_SECONDS: Final = 30
 ANSWER_SECONDS: Final = 10
 """How long a command may take."""
 _EVENT_BYTES: Final = 1 << 16
-_READ_BYTES: Final = 1 << 20
-_POLL_SECONDS: Final = 0.02
-"""Seconds between two reads of a growing file."""
 
 
 class Recording:
@@ -261,27 +256,3 @@ class Recording:
 def fault_counts(counts: object) -> list[FaultCount]:
     """Return counts as they came."""
     return [FaultCount(*each) for each in cast(list[list[Any]], counts)]
-
-
-def recording_source(recording: Recording) -> str | GrowingFile:
-    """Return an input of `Capture` with all packets of a recording, which ends when the recording has ended.
-
-    It is the growing file, or a pipe through which the files of a ring are copied as they grow: each is a section, and
-    sections in a row are a capture."""
-    if not recording.is_ring:
-        return GrowingFile(recording.next_path() or os.devnull, lambda: recording.ended)
-    reading, writing = os.pipe()
-    threading.Thread(target=_copy, args=(recording, writing), name="ring", daemon=True).start()
-    return f"/dev/fd/{reading}"
-
-
-def _copy(recording: Recording, writing: int) -> None:
-    with os.fdopen(writing, "wb", buffering=0) as pipe:
-        while (path := recording.next_path()) is not None:
-            with Path(path).open("rb", buffering=0) as file:
-                complete = False
-                while not complete:
-                    complete = recording.has_next  # checked before reading, so that the file's last bytes are read
-                    while data := file.read(_READ_BYTES):
-                        pipe.write(data)
-                    time.sleep(0 if complete else _POLL_SECONDS)
