@@ -8,18 +8,21 @@ from functools import partial
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from dissector.analysis.diff import DiffSide, ManualMatches, build_matrix, diff
+from dissector.analysis.diff import DiffResult, DiffSide, ManualMatches, build_matrix, compared, diff, profiled
 from dissector.analysis.diff.report import diff_report, matrix_report
 from dissector.analysis.diff.to_json import diff_to_json, matrix_to_json
 from dissector.analysis.rendering import ReportBlock, render_html, render_markdown, render_text
 from dissector.capture_session import Capture
+from dissector.cli import side_process
 from dissector.cli.errors import BAD_INPUT, NEGATIVE, UsageError, print_error
 from dissector.cli.formats import DiffFormat
 from dissector.cli.options import CaptureOptions, parse_filter
 from dissector.cli.render.progress import read_with_progress
 from dissector.cli.show import read_rows
+from dissector.cli.side_process import SideProcess
 from dissector.cli.table_captures import open_sides, side_of_tables
 from dissector.cli.tables import are_tables, is_folder
+from dissector.cli.workers import WorkerError
 from dissector.core.json_text import dumps
 from dissector.core.process_memory import infrequent_collection
 from dissector.exchange.client_families import FAMILIES, family
@@ -70,18 +73,31 @@ def compare(
             if len(captures) > 2:
                 return form.matrix([_side(capture, None) for capture in captures])
             return form.pair(sides[0], sides[1], connections)
+        if len(captures) == 2 and form is not DiffFormat.HTML and side_process.pays(*captures):
+            profiling = [partial(profiled, side, n, connections) for n, side in enumerate(sides)]
+            try:
+                with SideProcess(sides[1], profiling[1]) as other:
+                    if not read_rows(captures[0]) or not other.read_rows():
+                        return BAD_INPUT
+                    return _report(form, compared(profiling[0](), other.profile()))
+            except WorkerError as error:
+                return print_error(str(error))
         for capture in captures:
             if not read_rows(capture):
                 return BAD_INPUT
         if len(captures) > 2:
             return _matrix([_side(capture, None) for capture in captures], form)
-        comparison = diff(sides[0], sides[1], connections)
-        for side in (comparison.a, comparison.b):
-            if not side.exchanges:
-                return print_error(f"{side.label}: contains no Kafka request")
-        as_json = partial(diff_to_json, comparison)
-        write_report(form, as_json, diff_report(comparison, with_bytes=form is DiffFormat.HTML))
-        return 0 if comparison.is_same else NEGATIVE
+        return _report(form, diff(sides[0], sides[1], connections))
+
+
+def _report(form: DiffFormat, comparison: DiffResult) -> int:
+    """Print a comparison; return the exit code."""
+    for side in (comparison.a, comparison.b):
+        if not side.exchanges:
+            return print_error(f"{side.label}: contains no Kafka request")
+    as_json = partial(diff_to_json, comparison)
+    write_report(form, as_json, diff_report(comparison, with_bytes=form is DiffFormat.HTML))
+    return 0 if comparison.is_same else NEGATIVE
 
 
 def _parse_client(text: str | None, option: str) -> str:

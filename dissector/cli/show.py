@@ -126,10 +126,14 @@ def print_all(
 def read_rows(capture: Capture) -> bool:
     """Read a capture and print what is wrong with it; return whether it has rows."""
     read_with_progress(capture)
-    print_problems(capture)
-    if not len(capture):
-        print_error(no_kafka_message(capture))
+    for each in problems_of(capture):
+        print_error(each)
     return len(capture) > 0
+
+
+def problems_of(capture: Capture) -> list[str]:
+    """Return what is wrong with a capture's files; at the end, of one without rows, what it has instead."""
+    return [each.message for each in capture.problems] + ([] if len(capture) else [no_kafka_message(capture)])
 
 
 def print_problems(capture: Capture) -> None:

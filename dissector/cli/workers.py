@@ -105,9 +105,9 @@ def _chunks(count: int, sizes: Sizes, chunk: int) -> list[int]:
 
 
 def _workers(chunks: int, least: int) -> int:
-    """Return how many processes pay: one if this one has several threads, or has few chunks to print."""
-    most = _most_workers()
-    if chunks < (least if most <= 2 else MIN_CHUNKS) or threading.active_count() > 1:
+    """Return how many processes pay: one if this one has few chunks to print."""
+    most = most_workers()
+    if chunks < (least if most <= 2 else MIN_CHUNKS):
         return 1
     try:
         sys.stdout.fileno()
@@ -116,9 +116,11 @@ def _workers(chunks: int, least: int) -> int:
     return most
 
 
-def _most_workers() -> int:
-    """Return how many processes may run. Only Linux is known to fork safely."""
-    return 1 if sys.platform != "linux" else min(len(os.sched_getaffinity(0)), MAX_WORKERS)
+def most_workers() -> int:
+    """Return how many processes may run. Only Linux is known to fork safely, and only a process with one thread."""
+    if sys.platform != "linux" or threading.active_count() > 1:
+        return 1
+    return min(len(os.sched_getaffinity(0)), MAX_WORKERS)
 
 
 class _Ring:

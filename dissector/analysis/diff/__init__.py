@@ -4,7 +4,7 @@
 """
 
 from dissector.analysis.diff.behavior import BehaviorMatrix, build_matrix
-from dissector.analysis.diff.compare import ManualMatches, diff
+from dissector.analysis.diff.compare import ManualMatches, compared, diff, profiled
 from dissector.analysis.diff.result import (
     ComparedField,
     DiffEntry,
@@ -32,5 +32,7 @@ __all__ = [
     "SideSummary",
     "TimingSummary",
     "build_matrix",
+    "compared",
     "diff",
+    "profiled",
 ]

@@ -127,6 +127,11 @@ class ProducedBatches:
         keyed = {place: each for place, each in self.keyed.items() if place[0] not in topics}
         return replace(self, topics={each: of for each, of in self.topics.items() if each not in topics}, keyed=keyed)
 
+    def finish(self) -> None:
+        """Forget what only further requests would need."""
+        self._sent_ms.clear()
+        self._summation = RecordSummation()
+
     def add_requests(self, capture: Capture, rows: Int64, found: IndexColumns, outcomes: ProduceOutcomes) -> None:
         """Add Produce requests: rows of a capture, ascending, their columns, and what became of them."""
         turns = np.cumsum(found.request_size) // TOGETHER_BYTES

@@ -20,7 +20,7 @@ import numpy as np
 from dissector.analysis.diff.kept_numbers import as_column, no_numbers
 from dissector.analysis.diff.key_profile import KeyProfile
 from dissector.analysis.diff.matching_keys import CLOSING_A_SESSION, REPEATED_APIS, MatchingKey
-from dissector.analysis.diff.side import ROWS_PER_BATCH
+from dissector.analysis.diff.side import ROWS_PER_BATCH, DiffSide
 from dissector.capture_session import Capture
 from dissector.core.arrays import Int64
 from dissector.core.text import counted
@@ -123,10 +123,10 @@ class Common(NamedTuple):
     """Those with such requests, by number: all connections of a program have one."""
 
 
-def common_of(mine: Mapping[MatchingKey, KeyProfile], other: Collection[MatchingKey], capture: Capture) -> Common:
+def common_of(mine: Mapping[MatchingKey, KeyProfile], other: Collection[MatchingKey], side: DiffSide) -> Common:
     """Return what a side has in common with the keys of another one."""
     both = [each.rows for key, each in mine.items() if key in other and key.api not in REPEATED_AT_START]
-    found = capture.index.numbers(np.sort(np.concatenate([as_column(each) for each in both or [no_numbers()]])))
+    found = side.numbers(np.sort(np.concatenate([as_column(each) for each in both or [no_numbers()]])))
     first_ns = int(found.request_time_ns.min(initial=NEVER_NS))
     return Common({key.api for key in other}, first_ns, np.unique(found.client_id))
 
@@ -143,7 +143,7 @@ def may_have_missed(
         return False
     if sight.begins_late and (key.api not in REPEATED_APIS or key.api in REPEATED_AT_START):
         return True
-    found = other.side.capture.index.numbers(as_column(shown.rows))
+    found = other.side.numbers(as_column(shown.rows))
     times_ns = found.request_time_ns
     if sight.begins_late or both[1 - side].begins_late:
         return is_phase(times_ns, other.times_ns, mine.duration_ns)

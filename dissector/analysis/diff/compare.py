@@ -80,15 +80,21 @@ def diff(a: DiffSide, b: DiffSide, matches: ManualMatches = (), rows: ManualMatc
     `matches` are pairs of connections, numbered as `Row.connection`, that the user matched: their exchanges are
     compared only with each other. So are `rows`, pairs of exchanges of one API that the user matched.
     """
-    profile_a, profile_b = (
-        SideProfile(
-            side,
-            {pair[n]: number for number, pair in enumerate(matches, 1)},
-            {pair[n]: -number for number, pair in enumerate(rows, 1)},
-        )
-        for n, side in enumerate((a, b))
+    return compared(*(profiled(side, n, matches, rows) for n, side in enumerate((a, b))))
+
+
+def profiled(side: DiffSide, number: int, matches: ManualMatches = (), rows: ManualMatches = ()) -> SideProfile:
+    """Return the profile of one side, A with the number 0, with what `diff` takes."""
+    return SideProfile(
+        side,
+        {pair[number]: match for match, pair in enumerate(matches, 1)},
+        {pair[number]: -match for match, pair in enumerate(rows, 1)},
     )
-    return _DiffBuilder(profile_a, profile_b).build()
+
+
+def compared(a: SideProfile, b: SideProfile) -> DiffResult:
+    """Compare two sides that were profiled with the same matches."""
+    return _DiffBuilder(a, b).build()
 
 
 class _DiffBuilder:
@@ -185,7 +191,7 @@ class _DiffBuilder:
             return a, b
         found: list[Mapping[MatchingKey, KeyProfile]] = []
         for n, (mine, other) in enumerate(((a, b), (b, a))):
-            common = common_of(mine, other.keys(), self._sides[n].side.capture)
+            common = common_of(mine, other.keys(), self._sides[n].side)
             missed = {
                 key
                 for key, each in mine.items()
@@ -335,7 +341,7 @@ class _DiffBuilder:
             if workflow_of(key) is None:
                 rows = [whole_stretch(side.get(key, NO_EXCHANGES).rows) for side in self._keys]
                 pairs.add_stretches(rows[0], rows[1], [self._verdict(key)])
-        share = len(self._sides[0].side.capture) / max(1, len(self._sides[1].side.capture))
+        share = self._sides[0].capture_rows / max(1, self._sides[1].capture_rows)
         return pairs.listed(share), order_entries
 
     def _renamed(self, side: int, workflow: Workflow) -> Workflow:

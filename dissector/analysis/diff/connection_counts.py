@@ -7,12 +7,14 @@ role each; metadata is asked for on any connection of a client.
 
 from collections import Counter
 from collections.abc import Iterator
+from functools import partial
 from typing import Final
 
 import numpy as np
 
 from dissector.analysis.diff.connection_roles import BOOTSTRAP
 from dissector.analysis.diff.result import DiffEntry, DiffReason
+from dissector.analysis.diff.side import DiffSide
 from dissector.analysis.diff.side_profile import SideProfile
 from dissector.core.arrays import Int64
 
@@ -24,7 +26,7 @@ def compare_connections(a: SideProfile, b: SideProfile, *, is_one_client: bool) 
     """Compare the numbers of connections by role, without those that were closed before a response came: a client that
     tries again has one for each attempt. Other clients may always open one more."""
     sides = (a, b)
-    lost = [side.lost_connections() for side in sides]
+    lost = [side.lost_connections for side in sides]
     numbers = [side.roles.by_role(each) for side, each in zip(sides, lost, strict=True)]
     counts = [Counter({role: len(each) for role, each in of_side.items()}) for of_side in numbers]
     totals = [side.total() for side in counts]
@@ -51,7 +53,7 @@ def _is_chance(sides: tuple[SideProfile, SideProfile], numbers: list[Int64 | Non
 
 def _has_one_in_need(side: SideProfile, numbers: Int64, others: Int64) -> bool:
     """Return whether one of some connections was opened while its client had others, none of which was idle."""
-    lives = _lives(side, others)
+    lives = side.side.ask(partial(_lives, connections=others))
     return any(_is_in_need(lives[each], [life for other, life in lives.items() if other != each])
                for each in numbers.tolist())  # fmt: skip
 
@@ -81,13 +83,13 @@ def _is_in_need(life: _Life, others: list[_Life]) -> bool:
     return bool(there) and not any(each.is_idle(life.begin_ns) for each in there)
 
 
-def _lives(side: SideProfile, connections: Int64) -> dict[int, _Life]:
-    index = side.side.capture.connections
+def _lives(side: DiffSide, connections: Int64) -> dict[int, _Life]:
+    index = side.capture.connections
     ends = [(index.first_time_ns(each), index.closed(each)) for each in connections.tolist()]
     lives = {each: _Life(begin_ns or 0, closed[0] if closed else None)
              for each, (begin_ns, closed) in zip(connections.tolist(), ends, strict=True)}  # fmt: skip
-    for rows in side.side.rows():
-        found = side.side.capture.index.numbers(rows)
+    for rows in side.rows():
+        found = side.numbers(rows)
         found = found.where(np.isin(found.connection, connections) & found.has_latency)
         columns = (found.connection, found.client_id, found.request_time_ns, found.latency_ns)
         for number, client_id, time_ns, latency_ns in zip(*(each.tolist() for each in columns), strict=True):

@@ -60,26 +60,28 @@ def is_brokers_own(client_id: str | None) -> bool:
 class ConnectionRoles:
     """The connections and clients of a side."""
 
-    def __init__(self, client_id: Callable[[int], str | None]) -> None:
-        """`client_id` returns the client id with a number."""
-        self._client_id = client_id
+    def __init__(self) -> None:
         self._connections = no_numbers()
         self._parts = no_numbers()
         """What connections carry, each part of a connection once or a few times: numbers of roles and APIs."""
         self._part_numbers = ValueNumbers[str]()
-        self._client_ids: dict[int, None] = {}
+        self._client_ids: dict[int, str | None] = {}
+        """By their numbers."""
         self.software: dict[str, None] = {}
 
-    def add_exchanges(self, connections: Int64, api_keys: Int64, client_ids: Int64) -> None:
-        """Add exchanges: their connections, APIs and client ids, as `IndexColumns` has them."""
+    def add_exchanges(
+        self, connections: Int64, api_keys: Int64, client_ids: Int64, client_id: Callable[[int], str | None]
+    ) -> None:
+        """Add exchanges: their connections, APIs and client ids, as `IndexColumns` has them. `client_id` returns the
+        client id with a number."""
         parts = by_distinct(api_keys, lambda key: self._part_numbers.of(_part(api_name(key))), np.int64)
         carried = unique(connections << PART_BITS | parts)
         extend(self._connections, carried >> PART_BITS)
         extend(self._parts, carried & (1 << PART_BITS) - 1)
         distinct, first = np.unique(client_ids, return_index=True)
-        for client_id in distinct[np.argsort(first)].tolist():
-            if client_id not in self._client_ids and len(self._client_ids) < MAX_CLIENT_NAMES:
-                self._client_ids[client_id] = None
+        for number in distinct[np.argsort(first)].tolist():
+            if number not in self._client_ids and len(self._client_ids) < MAX_CLIENT_NAMES:
+                self._client_ids[number] = client_id(number)
 
     def add_software(self, request: Values) -> None:
         """Add the software that an ApiVersions request names."""
@@ -118,7 +120,7 @@ class ConnectionRoles:
 
     @property
     def _client_id_texts(self) -> tuple[str, ...]:
-        return tuple(name for number in self._client_ids if (name := self._client_id(number)))
+        return tuple(filter(None, self._client_ids.values()))
 
     @property
     def clients(self) -> tuple[str, ...]:

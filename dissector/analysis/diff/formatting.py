@@ -49,7 +49,7 @@ def _format_enum(body: str, value: ComparedValue, path: str) -> str:
         enum = enum_of(body, path)
         name = name_of(enum, value) if enum else ""
         return f"{value} {name}" if name else format_value(value)
-    if value is POSITION:
+    if value == POSITION:
         return next((words for end, words in POSITIONS.items() if path.endswith(end)), format_value(value))
     return format_value(value)
 

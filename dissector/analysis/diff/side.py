@@ -1,19 +1,22 @@
 """A side of a comparison: a capture, the rows of it that match a filter or were chosen, or a single row."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Final
+from functools import partial
+from typing import TYPE_CHECKING, Final, TypeVar
 
 import numpy as np
 
 from dissector.capture_session import Capture
 from dissector.core.arrays import Int64
+from dissector.index.index_columns import IndexColumns
 
 if TYPE_CHECKING:  # without a filter its parser is not needed
     from dissector.filter import Filter
 
 ROWS_PER_BATCH: Final = 8_192
 """Rows read together."""
+Answer = TypeVar("Answer")
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +41,19 @@ class DiffSide:
             yield from (np.arange(first, min(first + ROWS_PER_BATCH, end)) for first in range(0, end, ROWS_PER_BATCH))
         else:
             yield from (found.rows for found in self.capture.select(self.filter, 0, end))
+
+    def ask(self, question: "Callable[[DiffSide], Answer]") -> Answer:
+        """Return the answer to a question about its rows, which a profile does not have: a function of a module, with
+        what it asks for, as another process may have read the capture."""
+        return question(self)
+
+    def numbers(self, rows: Int64) -> IndexColumns:
+        """Return the columns of rows."""
+        return self.ask(partial(_numbers, rows=rows))
+
+
+def _numbers(side: DiffSide, rows: Int64) -> IndexColumns:
+    return side.capture.index.numbers(rows)
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,8 +10,7 @@ and so are the values, paths and times of a key (`key_profile`).
 from array import array
 from collections import Counter
 from collections.abc import Mapping
-from functools import cached_property
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 
@@ -87,12 +86,18 @@ class SideProfile:
         self.names: dict[str, dict[str, None]] = {}
         """The names of each kind, in the order of their first appearance."""
         self.batches = ProducedBatches()
-        self.roles = ConnectionRoles(side.capture.index.client_id)
+        self.roles = ConnectionRoles()
         self.skipped: Counter[str] = Counter()
         self.exchanges = 0
         self.unanswered = 0
         self._joins: dict[int, int] = {}
         """By connection."""
+        self.capture_rows = len(side.capture)
+        """All rows of its capture."""
+        self.lost_connections: set[int] = set()
+        """The connections that were closed before the response to a request came."""
+        self.span: CapturedSpan
+        """How much of its connections was captured; of a side whose exchanges the user chose one by one, all."""
         self._times_ns: list[int] = []
         """Of the first request, and of the last one."""
         self._requests = MessageContents(side.capture, is_request=True)
@@ -108,6 +113,15 @@ class SideProfile:
         else:  # nothing else is there: that is what the user compares
             self._add_rows(np.asarray(left_out, np.int64), None)
         self._finish()
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Leave the side behind: its capture stays in the process that has read it."""
+        return {name: value for name, value in vars(self).items() if name != "side"}
+
+    def of(self, side: DiffSide) -> "SideProfile":
+        """Return the profile that another process has made of a side, with the side as it is asked from here."""
+        self.side = side
+        return self
 
     @property
     def clients(self) -> tuple[str, ...]:
@@ -129,12 +143,6 @@ class SideProfile:
         """The times of the first request and of the last one."""
         return (self._times_ns[0], self._times_ns[1]) if self._times_ns else (0, 0)
 
-    @cached_property
-    def span(self) -> CapturedSpan:
-        """How much of its connections was captured; of a side whose exchanges the user chose one by one, all."""
-        connections = () if isinstance(self.side, RowSide) else self.roles.numbers
-        return captured_span(self.side.capture, connections, self.duration_ns)
-
     @property
     def versions(self) -> dict[str, Counter[int]]:
         """The versions of each API, in the order of matching keys."""
@@ -142,11 +150,6 @@ class SideProfile:
         for key, profile in self.keys.items():
             found.setdefault(key.api, Counter()).update(profile.versions)
         return found
-
-    def lost_connections(self) -> set[int]:
-        """Return the connections that were closed before the response to a request came."""
-        rows = np.array([row for profile in self.keys.values() for row in profile.lost], np.int64)
-        return set(self.side.capture.index.numbers(rows).connection.tolist())
 
     def key(self, number: int) -> MatchingKey:
         """Return the matching key of the exchange in row `number`, from 0."""
@@ -266,7 +269,8 @@ class SideProfile:
         self.batches.add_requests(
             self.side.capture, rows[is_produce], found.where(is_produce), outcomes.where(np.flatnonzero(is_produce))
         )
-        self.roles.add_exchanges(found.connection, found.api_key, found.client_id)
+        client_id = self.side.capture.index.client_id
+        self.roles.add_exchanges(found.connection, found.api_key, found.client_id, client_id)
         self.unanswered += len(unanswered)
         self._times_ns += [int(found.request_time_ns.min()), int(found.request_time_ns.max())]
         self._times_ns = [min(self._times_ns), max(self._times_ns)]
@@ -306,7 +310,12 @@ class SideProfile:
         self.side.capture.pipeline.store.release_pages()
         for profile in sorted(self.keys.values(), key=lambda profile: profile.rows[0]):
             profile.finish(self._add_name)
+        self.batches.finish()
         del self._requests, self._responses, self._classified, self._joins
+        connections = () if isinstance(self.side, RowSide) else self.roles.numbers
+        self.span = captured_span(self.side.capture, connections, self.duration_ns)
+        lost = np.array([row for profile in self.keys.values() for row in profile.lost], np.int64)
+        self.lost_connections = set(self.side.numbers(lost).connection.tolist())
 
     def _add_name(self, name: EntityName) -> None:
         known = self.names.setdefault(name.kind, {})

@@ -7,6 +7,7 @@ begin. Workers call the clients that write them after their group and what they 
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 from typing import Final
 
 import numpy as np
@@ -19,9 +20,11 @@ from dissector.analysis.diff.key_profile import KeyProfile
 from dissector.analysis.diff.matching_keys import MatchingKey
 from dissector.analysis.diff.message_leaves import ElementLabel
 from dissector.analysis.diff.name_matching import MAX_NAMED, NameMatching
+from dissector.analysis.diff.side import DiffSide
 from dissector.analysis.diff.side_profile import SideProfile
 from dissector.analysis.diff.statistical_comparison import CONNECT
 from dissector.capture_session import Capture
+from dissector.core.arrays import Int64
 
 KEPT: Final = ("-configs", "-offsets", "-statuses")
 """How the client id of a worker's own producer ends; it begins with the group's name."""
@@ -73,21 +76,25 @@ def _unkeyed(batches: ProducedBatches) -> set[str]:
 
 def _worker_topics(side: SideProfile) -> set[str]:
     """Return the topics, of those that a side produced to, in which workers keep their state."""
-    index, keys = side.side.capture.index, side.keys
-    groups = tuple(f"{group}-" for group in _groups(keys))
-    rows = [as_column(profile.rows) for key, profile in keys.items() if key.api == "Produce"]
+    groups = tuple(f"{group}-" for group in _groups(side.keys))
+    rows = [as_column(profile.rows) for key, profile in side.keys.items() if key.api == "Produce"]
     if not groups or not rows:  # nearly always
         return set()
-    all_rows = np.sort(np.concatenate(rows))
-    numbers, first = np.unique(index.numbers(all_rows).client_id, return_index=True)
     found = set[str]()
-    for number, row in zip(numbers.tolist(), all_rows[first].tolist(), strict=True):
-        name = index.client_id(number) or ""
+    for name, topics in side.side.ask(partial(_topics_by_client, rows=np.sort(np.concatenate(rows)))).items():
         if name.startswith(groups) and name.endswith(KEPT):
-            found.update(_topics(side.side.capture, row))
+            found.update(topics)
         if MIRRORS.fullmatch(name):
             found.update(topic for topic in side.batches.topics if OF_MIRRORS.fullmatch(topic))
     return found
+
+
+def _topics_by_client(side: DiffSide, rows: Int64) -> dict[str, list[str]]:
+    """Return the topics of the first of these Produce requests of each client id."""
+    index = side.capture.index
+    numbers, first = np.unique(index.numbers(rows).client_id, return_index=True)
+    clients = zip(numbers.tolist(), rows[first].tolist(), strict=True)
+    return {index.client_id(number) or "": [*_topics(side.capture, row)] for number, row in clients}
 
 
 def _groups(keys: Mapping[MatchingKey, KeyProfile]) -> Iterator[str]:

@@ -4,7 +4,7 @@ import sys
 from collections.abc import Iterable
 from typing import Final, Protocol
 
-from dissector.capture_session import Capture
+from dissector.capture_session import Capture, Progress
 from dissector.core.text import counted
 
 ROWS_PER_STEP: Final = 1 << 15
@@ -23,18 +23,19 @@ class ProgressStep(Protocol):
     def total(self) -> int: ...
 
 
-def read_with_progress(capture: Capture) -> None:
-    """Read a capture to its end."""
+def read_with_progress(capture: Capture, steps: Iterable[Progress] | None = None) -> None:
+    """Read a capture to its end; or take the steps in which another process reads it."""
+    steps = capture.read() if steps is None else steps
     if not _shows_bar(capture):
-        for _ in capture.read():
+        for _ in steps:
             pass
         return
     from rich.console import Console
-    from rich.progress import Progress
+    from rich.progress import Progress as Bars
 
-    with Progress(console=Console(stderr=True), transient=True) as bar:
+    with Bars(console=Console(stderr=True), transient=True) as bar:
         task = bar.add_task("reading", total=capture.pipeline.total)
-        for step in capture.read():
+        for step in steps:
             bar.update(task, completed=step.done, description=counted(step.exchanges, "exchange"))
 
 
@@ -58,9 +59,9 @@ def step_with_progress(steps: Iterable[ProgressStep], description: str) -> None:
             pass
         return
     from rich.console import Console
-    from rich.progress import Progress
+    from rich.progress import Progress as Bars
 
-    with Progress(console=Console(stderr=True), transient=True) as bar:
+    with Bars(console=Console(stderr=True), transient=True) as bar:
         task = bar.add_task(description)
         for step in steps:
             bar.update(task, completed=step.done, total=step.total)

@@ -109,9 +109,9 @@ def test_a_role_is_that_of_all_apis_of_a_connection_however_rows_arrive() -> Non
     expected = {"produce": 1, "producer id": 1, "bootstrap": 2, "offset lookup": 1, "fetch + produce": 1, "admin": 1,
                 "group coordinator": 1}  # fmt: skip
     for batches in ([rows], [[row] for row in rows], [rows[::-1], rows]):
-        roles = ConnectionRoles(lambda _: None)
+        roles = ConnectionRoles()
         for batch in batches:
             connections, keys = (np.array(column, np.int64) for column in zip(*batch, strict=True))
-            roles.add_exchanges(connections, keys, np.zeros(len(batch), np.int64))
+            roles.add_exchanges(connections, keys, np.zeros(len(batch), np.int64), lambda _: None)
         assert dict(roles.connections) == expected
-    assert dict(ConnectionRoles(lambda _: None).connections) == {}
+    assert dict(ConnectionRoles().connections) == {}
