@@ -54,7 +54,10 @@ class MessageContents:
         self._capture = capture
         self._is_request = is_request
         self.part = "request" if is_request else "response"
-        self._numbers = capture.messages.field_keys(_is_compared, is_request=is_request, outlines=_is_outlined)
+        self._numbers = capture.messages.field_keys(
+            _is_compared, is_request=is_request, outlines=_is_outlined,
+            in_columns=not is_request,  # the metadata log masks records, and leaves have none of a response's
+        )  # fmt: skip
         self._known: dict[int, MessageContent] = {}
         self._leaves = 0
 

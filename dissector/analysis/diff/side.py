@@ -14,7 +14,7 @@ from dissector.index.index_columns import IndexColumns
 if TYPE_CHECKING:  # without a filter its parser is not needed
     from dissector.filter import Filter
 
-ROWS_PER_BATCH: Final = 8_192
+ROWS_PER_BATCH: Final = 1 << 15
 """Rows read together."""
 Answer = TypeVar("Answer")
 
