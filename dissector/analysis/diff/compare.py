@@ -167,8 +167,9 @@ class _DiffBuilder:
         ]
         for key, each in (*lost, *by_key, *((produce, each) for each in batching), *alone):
             entry = self._entry(key, each)
-            cause = (entry.api, entry.part, entry.path, entry.reason, entry.a, entry.b, entry.explanation,
-                     entry.subject)  # fmt: skip
+            texts = entry.a, entry.b
+            differs = each.values if each.values and texts == (each.a, each.b) else texts
+            cause = (entry.api, entry.part, entry.path, entry.reason, differs, entry.explanation, entry.subject)
             grouped[cause] = join_entries(grouped[cause], entry) if cause in grouped else entry
         yield from grouped.values()
 

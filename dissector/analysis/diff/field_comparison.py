@@ -178,7 +178,8 @@ class _PartComparison:
         text_a, text_b = (
             self._text(path, field, side, other.values) for side, (field, other) in enumerate(((a, b), (b, a)))
         )
-        yield self._difference(path, reason, text_a, text_b, explanation, a, b)
+        found = self._difference(path, reason, text_a, text_b, explanation, a, b)
+        yield found._replace(values=(values_a, values_b))
 
     def _may_be_equal(self, a: Counter[ComparedValue], b: Counter[ComparedValue]) -> bool:
         """Return whether two sides may have the same values, were both captured whole. Generated names are matched by

@@ -1,8 +1,10 @@
 """Differences within one matching key, and which of them are one: a field and the one that replaces it in newer
 versions, the elements of one array."""
 
+from collections.abc import Set
 from typing import Final, NamedTuple
 
+from dissector.analysis.diff.compared_values import ComparedValue
 from dissector.analysis.diff.field_schemas import UNTIL
 from dissector.analysis.diff.formatting import format_path
 from dissector.analysis.diff.message_leaves import ElementLabel, LeafPath
@@ -30,6 +32,8 @@ class KeyDifference(NamedTuple):
     """What the requests of one side alone are for."""
     setting: str = ""
     """The place of the setting behind it in `client_settings.json`, where that does not follow from the path."""
+    values: tuple[Set[ComparedValue], ...] = ()
+    """Of a field that both sides have, A's and B's: the texts have them in the order of their frequency."""
 
 
 def merge_replaced_fields(found: list[KeyDifference]) -> list[KeyDifference]:

@@ -140,7 +140,8 @@ def _compare_rates(
     is_repeated = is_timed and all(len(each) >= MIN_INTERVALS for each in intervals)
     has_same_rate = is_repeated and is_same_size(*(sum(each) / len(each) for each in intervals))
     if not is_timed or is_same_size(*durations_ns, ratio=DURATION_RATIO):
-        if not has_same_rate or not is_same_size(*counts):
+        in_time = [n / (each or 1) for n, each in zip(counts, durations_ns, strict=True)]
+        if not has_same_rate or not (is_same_size(*counts) or is_same_size(*in_time)):
             yield _count_difference(counts, a, b)
         return
     if has_same_rate:

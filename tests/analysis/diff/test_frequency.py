@@ -172,6 +172,17 @@ def test_requests_that_follow_from_others_have_no_period() -> None:
     assert rates("AddPartitionsToTxn", regular, by_chance, (20 * second, 60 * second)) == []
 
 
+def test_a_program_that_ends_sooner_fetches_less() -> None:
+    """As kafka-python did, whose other members came and went sooner: at the same pace for a part of nearly the same
+    time."""
+    a, b = profile_with(22, []), profile_with(13, [])
+    a.intervals_ns.extend([500_000_000] * 21)
+    b.intervals_ns.extend([500_000_000] * 12)
+    assert rates("Fetch", a, b, (10_800_000_000, 9_100_000_000)) == []
+    assert rates("Fetch", a, b, (10_800_000_000, 10_800_000_000)) == [("count", "22", "13")]
+    assert rates("Fetch", a, b, (9_100_000_000, 10_800_000_000)) == [("count", "22", "13")]
+
+
 def rates(api: str, a: KeyProfile, b: KeyProfile, durations_ns: tuple[int, int]) -> list[tuple[str, str, str]]:
     found = compare_frequency(MatchingKey(0, api, (), ""), a, b, durations_ns)
     return [(str(each.reason), each.a, each.b) for each in found]

@@ -13,6 +13,7 @@ from dissector.analysis.diff.matching_keys import retried_step
 from dissector.analysis.diff.name_matching import NameMatching
 from dissector.analysis.diff.name_uses import NameUses
 from dissector.analysis.diff.statistical_comparison import compare_batching
+from tests.analysis.diff.cutting import recording
 from tests.analysis.diff.editing import Lines, bundled, compared, edited, entry_texts, lines_of, of, only
 from tests.analysis.diff.elsewhere import FURTHER_ID
 from tests.conftest import PCAPS, costly
@@ -263,6 +264,23 @@ def test_another_compression_codec_is_a_difference(tmp_path: Path) -> None:
     entry = only(compared(JAVA, edited(JAVA, tmp_path, pack)))
     assert (entry.reason, entry.a, entry.b) == (DiffReason.CODEC, "none", "gzip")
     assert entry.settings == (("Java", "compression.type"),)
+
+
+@pytest.mark.long
+def test_partitions_with_the_same_values_are_one_difference_however_frequent_each_is(tmp_path: Path) -> None:
+    """kafka-python sent most codecs to both partitions, and each in another order of frequency."""
+    plain, packed = (str(recording("kafka-python", f"{scenario}-1")) for scenario in ("plain", "compression"))
+    [entry] = [each for each in compared(plain, packed).entries if each.reason is DiffReason.CODEC]
+    assert (entry.count_a, entry.count_b) == (17, 23)
+
+    def pack(lines: Lines) -> None:
+        for line in of(lines, "Produce"):
+            for partition in line["request"]["body"]["topic_data"][0]["partition_data"]:
+                for batch in partition["records"]["batches"]:
+                    batch["attributes"], batch["compression"] = ((1, "gzip"), (2, "snappy"))[partition["index"] % 2]
+
+    found = compared(JAVA, edited(JAVA, tmp_path, pack)).entries
+    assert sorted(each.b for each in found if each.reason is DiffReason.CODEC) == ["gzip", "snappy"]
 
 
 def test_another_batch_size_is_a_difference() -> None:
