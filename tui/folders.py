@@ -7,7 +7,7 @@ import os
 from pathlib import Path
 from typing import Final
 
-from dissector.core.files import written_beside
+from dissector.core.written_files import PRIVATE, replaced
 
 OURS: Final = "kdissect"
 
@@ -35,5 +35,5 @@ def _folder(variable: str, usual: str) -> Path:
 def write_file(path: Path, data: bytes) -> None:
     """Write a file in one step, readable for its user only. Raises `OSError`."""
     path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-    with written_beside(path, data) as written:
-        written.replace(path)
+    with replaced(str(path), PRIVATE) as file:
+        file.write(data)

@@ -23,10 +23,11 @@ from dissector.cli.errors import BAD_INPUT, NEGATIVE, UsageError, print_error
 from dissector.cli.formats import RuleFormat
 from dissector.cli.options import CaptureOptions, parse_filter
 from dissector.cli.render.outcomes import write_outcomes
+from dissector.cli.saved_files import STDOUT, save
 from dissector.cli.show import read_rows
-from dissector.core.files import write_reason
 from dissector.core.process_memory import infrequent_collection
 from dissector.core.text import clean, counted, os_reason
+from dissector.core.written_files import ANYBODY
 
 
 class BaselineOptions(NamedTuple):
@@ -99,13 +100,10 @@ def _choices(text: str | None, option: str) -> frozenset[str]:
 def _save(profile: SideProfile, path: str) -> int:
     observed, _ = observe(profile)
     text = write_baseline(observed)
-    if path == "-":
+    if path == STDOUT:
         print(text, end="")
         return 0
-    try:
-        Path(path).write_text(text, "utf-8")
-    except OSError as error:
-        return print_error(f"can't write {path}: {write_reason(path, error)}")
+    save([text.encode()], path, ANYBODY)
     words = f"Wrote {path}: {counted(count_checks(observed), 'check')} for {observed.software}"
     print(clean(words), file=sys.stderr)
     return 0

@@ -13,11 +13,11 @@ from dissector.capture import CaptureError
 from dissector.capture.errors import MissingFileError
 from dissector.capture.file_opening import STDIN
 from dissector.cli.errors import NEGATIVE, print_error
+from dissector.cli.saved_files import save
 from dissector.conversation import Conversation, End, Turn, packets, pcapng
 from dissector.conversation.pcapng import LATEST
 from dissector.conversation.transcript import frame_lines
 from dissector.conversation.turns import MADE_UP_SERVER, made_up_client
-from dissector.core.files import private, write_reason
 from dissector.core.text import clean, counted, os_reason
 from dissector.exchange.from_json import REQUEST, RESPONSE, EncodedFrame, frames_of_exchange, integer, token
 from dissector.exchange.row_findings import MAY_WAIT, UNANSWERED
@@ -50,7 +50,7 @@ def encode(file: str, out: str | None) -> int:
         except EncodeError as error:
             raise CaptureError(f"{name}: line {number}: {error}") from None
     if isinstance(target, CaptureTarget) and out is not None and kinds[EXCHANGE]:
-        _save(target, out, name)
+        save(target.pcapng(f"made by kdissect encode from {name}"), out)
     _print_summary(name, target.incomplete, Counter({kind: n for kind, n in kinds.items() if kind not in ENCODED}))
     if not kinds[EXCHANGE]:
         print_error(f"{name}: no exchange")
@@ -95,14 +95,6 @@ def _json_trouble(text: bytes, error: orjson.JSONDecodeError) -> str:
         return "not JSON: encode takes what kdissect show --format json prints"
     hint = "; JSON has its names in double quotes: in a shell, the whole line stands in single ones"
     return f"not JSON: column {error.colno}: {error.msg}" + hint * ("key" in error.msg)
-
-
-def _save(target: "CaptureTarget", out: str, name: str) -> None:
-    try:
-        with open(out, "wb", opener=private) as file:
-            file.writelines(target.pcapng(f"made by kdissect encode from {name}"))
-    except OSError as error:
-        raise CaptureError(f"{out}: {write_reason(out, error)}") from None
 
 
 def _print_summary(name: str, incomplete: int, skipped: Counter[str]) -> None:

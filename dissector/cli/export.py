@@ -1,9 +1,6 @@
 """`kdissect export`: write exchanges to a file, in the formats of `export.formats`."""
 
-import errno
-import os
-import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
@@ -13,15 +10,15 @@ from dissector.capture import CaptureError
 from dissector.cli.errors import NEGATIVE, print_error
 from dissector.cli.options import CaptureOptions, no_match_message, parse_filter
 from dissector.cli.render.progress import examine_with_progress
+from dissector.cli.saved_files import STDOUT, is_same_file, save
 from dissector.cli.show import read_rows
-from dissector.core.files import private, write_reason
 from dissector.core.process_memory import infrequent_collection
 from dissector.core.text import counted
+from dissector.core.written_files import ANYBODY, PRIVATE
 from dissector.export.exporter import NoPacketsError, check_request, export_rows
 from dissector.export.formats import SUFFIXES, ExportFormat, ExportRequest
 from dissector.export.reopening import reopens_as
 
-STDOUT: Final = "-"
 LARGEST: Final = 10**15
 """A row number larger than that of any capture."""
 
@@ -67,7 +64,7 @@ def export(
         except NoPacketsError as error:
             print_error(str(error))
             return NEGATIVE
-        save(chunks, out, opener=None if redact else private)
+        save(chunks, out, mode=ANYBODY if redact else PRIVATE)
     if out != STDOUT:
         reopened = reopens_as(Path(out), len(rows)) if form.entry.is_capture else ""
         print_error(f"{out}: {counted(len(rows), 'row')}{reopened}")
@@ -102,45 +99,3 @@ def _rows(ranges: list[range], count: int) -> list[int]:
     """Return the rows of ranges, counted from 0, in ascending order, each once."""
     found = {number - 1 for part in ranges for number in range(part.start, min(part.stop, count + 1))}
     return sorted(found)
-
-
-def is_same_file(name: str, out: str) -> bool:
-    """Return whether an output would be written over an input."""
-    try:
-        return Path(name).samefile(out)
-    except (OSError, ValueError):
-        return False
-
-
-def save(chunks: Iterator[bytes], out: str, opener: Callable[[str, int], int] | None = private) -> None:
-    """Write a file, which only its user may read unless another `opener` is given, or to standard output. Raises
-    `CaptureError`."""
-    if out == STDOUT:
-        sys.stdout.buffer.writelines(chunks)
-        return
-    if out.endswith(os.sep):
-        raise CaptureError(f"{out}: is a directory")
-    path = Path(out).resolve()  # what a link names is replaced, and not the link
-    try:
-        if path.exists() and not path.is_file():  # a device or a pipe
-            with path.open("wb") as file:
-                file.writelines(chunks)
-        else:
-            _replace(path, chunks, opener)
-    except OSError as error:
-        raise CaptureError(f"{out}: {write_reason(out, error)}") from None
-
-
-def _replace(path: Path, chunks: Iterator[bytes], opener: Callable[[str, int], int] | None) -> None:
-    """Write beside a file and rename: a full disk leaves no part of a file under its name."""
-    if path.exists() and not os.access(path, os.W_OK):
-        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
-    beside = path.with_name(f".{path.name[:200]}.{os.getpid()}.part")
-    try:
-        with open(beside, "xb", opener=opener) as file:
-            file.writelines(chunks)
-        if path.exists():
-            beside.chmod(path.stat().st_mode & 0o777)
-        beside.replace(path)
-    finally:
-        beside.unlink(missing_ok=True)

@@ -10,9 +10,9 @@ from dissector.analysis.record_list import CarriedRecord, RecordList
 from dissector.capture import CaptureError
 from dissector.capture_session import Capture
 from dissector.cli.errors import NEGATIVE, UsageError, print_error
-from dissector.cli.export import STDOUT, is_same_file, save
 from dissector.cli.options import NO_OPTIONS, PLAIN_CSV, CaptureOptions, CsvOptions, parse_filter
 from dissector.cli.render.progress import examine_with_progress
+from dissector.cli.saved_files import STDOUT, is_same_file, save
 from dissector.cli.show import print_problems, read_rows
 from dissector.core.process_memory import infrequent_collection
 from dissector.core.text import counted

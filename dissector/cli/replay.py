@@ -21,9 +21,9 @@ from dissector.cli.diff import write_report
 from dissector.cli.errors import NEGATIVE, UsageError, print_error
 from dissector.cli.formats import DiffFormat
 from dissector.cli.options import CaptureOptions
+from dissector.cli.saved_files import save
 from dissector.cli.show import read_rows
 from dissector.conversation import packets, pcapng
-from dissector.core.files import private, write_reason
 from dissector.core.text import clean, counted, os_reason
 from dissector.proxy_server import AddressError, BrokerAddress, UpstreamTls
 from dissector.recorded_server import recording_of
@@ -100,17 +100,8 @@ def replay(file: str, settings: ReplaySettings, path: str, form: DiffFormat, opt
         _say(f"  {count:,} x {why}")
     with TemporaryDirectory() as folder:
         made = path or str(Path(folder) / "replayed.pcapng")
-        _write(made, outcome, settings)
+        save(pcapng(packets(outcome.conversations), f"kdissect replay to {settings.broker}"), made)
         return _compare(file, made, outcome, settings, form, options)
-
-
-def _write(path: str, outcome: ReplayOutcome, settings: ReplaySettings) -> None:
-    """Write what was sent and received, as packets. Raises `CaptureError`."""
-    try:
-        with open(path, "wb", opener=private) as out:
-            out.writelines(pcapng(packets(outcome.conversations), f"kdissect replay to {settings.broker}"))
-    except OSError as error:
-        raise CaptureError(f"{path}: {write_reason(path, error)}") from None
 
 
 def _compare(

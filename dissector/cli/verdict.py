@@ -8,7 +8,7 @@ Invariants:
   * a capture without a Kafka request is no success (exit code 2): nothing was tested.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import PurePath
 from typing import Final, NamedTuple, TextIO
@@ -33,6 +33,7 @@ from dissector.cli.wrong_listeners import print_wrong_listeners
 from dissector.core.files import write_reason
 from dissector.core.json_text import dumps
 from dissector.core.text import clean, counted
+from dissector.core.written_files import check_output
 from dissector.exchange.model import ExchangeRow
 from dissector.filter import Filter
 
@@ -76,6 +77,8 @@ class CaptureVerdict:
         if asked.ignore and not asked.check and asked.baseline is None:
             raise UsageError("--ignore needs --check or --baseline: it names their rules")
         _check_fail_on(asked)
+        for name in _files(asked):
+            _check_writing(check_output, name)
         baseline, lines = read_known(asked.baseline) if asked.baseline is not None else (None, {})
         _check_ignored(asked)
         fail_on = parse_filter(asked.fail_on, "--fail-on", options)
@@ -84,11 +87,8 @@ class CaptureVerdict:
     def keep_writable(self) -> None:
         """Open the files of reports that can't be written once this process has given up its rights. Raises
         `UsageError`."""
-        for name in filter(None, (self.asked.junit, self.asked.sarif, self.asked.summary)):
-            try:
-                self.reports.keep_writable(name)
-            except OSError as error:
-                raise UsageError(f"can't write {name}: {write_reason(name, error)}") from None
+        for name in _files(self.asked):
+            _check_writing(self.reports.keep_writable, name)
 
     def judge(self, capture: Capture, name: str, out: TextIO) -> int:
         """Judge a capture that is read, and report: as text to `out`, and to the files that were asked for. Return the
@@ -143,6 +143,18 @@ class CaptureVerdict:
         except OSError as error:
             return print_error(f"can't write {name}: {write_reason(name, error)}")
         return 0
+
+
+def _files(asked: VerdictOptions) -> Iterator[str]:
+    return filter(None, (asked.junit, asked.sarif, asked.summary))
+
+
+def _check_writing(check: Callable[[str], object], name: str) -> None:
+    """Raise `UsageError` for a file for which a check raises `OSError`."""
+    try:
+        check(name)
+    except OSError as error:
+        raise UsageError(f"can't write {name}: {write_reason(name, error)}") from None
 
 
 def _words(text: str) -> list[str]:

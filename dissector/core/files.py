@@ -2,6 +2,7 @@
 or that are replaced in one step, files that are opened before the process gives up its rights, and why a file can't be
 written."""
 
+import errno
 import os
 import sys
 from collections.abc import Iterator
@@ -97,6 +98,8 @@ def open_kept(path: str) -> BinaryIO:
 
 def write_reason(path: str, error: Exception) -> str:
     """Return why the system refused to write a file: ``there is no folder reports``, or its own words."""
+    if getattr(error, "errno", None) == errno.ENXIO:
+        return "nobody reads this pipe"
     missing = None
     try:
         for folder in Path(path).parents:

@@ -78,7 +78,7 @@ def test_rows_of_one_client_can_be_chosen(saved: str) -> None:
         ((JAVA, "--baseline", "x", "--b", "api"), "--b needs two sides"),
         (
             (JAVA, "--save-baseline", "/no/such/folder/x"),
-            "can't write /no/such/folder/x: there is no folder /no/such/folder",
+            "/no/such/folder/x: there is no folder /no/such/folder",
         ),
         ((JAVA, AGAIN, "-f", "sarif"), "--format sarif is a report on a baseline: it needs --baseline"),
         ((JAVA, "--baseline", JAVA), f"{JAVA} is not a baseline: it is not text"),

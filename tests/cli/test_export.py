@@ -1,6 +1,7 @@
 """`kdissect export` as a user meets it."""
 
 import json
+import os
 from pathlib import Path
 
 import pytest
@@ -157,3 +158,12 @@ def test_a_name_that_ends_in_a_slash_is_no_file(tmp_path: Path) -> None:
     assert not list(tmp_path.iterdir())
     done = kdissect("show", "")
     assert (done.returncode, done.stderr.decode()) == (2, "kdissect: '': no such file or directory\n")
+
+
+def test_a_pipe_that_nobody_reads_is_one_line_whatever_writes_to_it(tmp_path: Path) -> None:
+    os.mkfifo(pipe := tmp_path / "pipe.pcapng")
+    for words in (("export", JAVA, "-w", str(pipe)), ("diff", JAVA, "--save-baseline", str(pipe))):
+        done = kdissect(*words)
+        assert (done.returncode, done.stderr.decode()) == (2, f"kdissect: {pipe}: nobody reads this pipe\n")
+    done = kdissect("encode", "-w", str(pipe), data=kdissect("show", "-f", "json", JAVA).stdout)
+    assert (done.returncode, done.stderr.decode()) == (2, f"kdissect: {pipe}: nobody reads this pipe\n")

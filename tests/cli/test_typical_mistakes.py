@@ -88,7 +88,7 @@ MISTAKES: Final = {
     "another port with --listen",
     # places that can't be written
     "export orders.pcapng -w absent/x.pcapng": "absent/x.pcapng: there is no folder absent",
-    "diff orders.pcapng --save-baseline absent/x": "can't write absent/x: there is no folder absent",
+    "diff orders.pcapng --save-baseline absent/x": "absent/x: there is no folder absent",
     "samples orders.pcapng": "orders.pcapng/orders.pcapng: orders.pcapng is a file, not a folder",
     # names
     "check orders.pcapng --ignore throttle": "--ignore: 'throttle' is not a rule; did you mean throttle-time",

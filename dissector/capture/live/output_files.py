@@ -22,6 +22,7 @@ from typing import Final, NamedTuple, Protocol
 from dissector.capture.live.privileges import User, acting_as
 from dissector.capture.live.settings import RecordingSettings
 from dissector.core.files import private
+from dissector.core.written_files import PRIVATE, opened_to_write
 
 TEMPORARY: Final = "the temporary file"
 """What messages call a file without a name."""
@@ -50,6 +51,7 @@ class OutputFiles:
         self._path = Path(settings.path)
         self._is_temporary = not settings.path
         self._ring = settings.ring
+        self._flags = 0 if settings.ring is None else os.O_NOFOLLOW  # nobody has made a link for a name with a time
         self._user = user
         self._count = 0
         self._kept: deque[Path] = deque()
@@ -82,9 +84,11 @@ class OutputFiles:
     def _made(self, path: Path) -> NewFile:
         try:
             with acting_as(self._user):
-                if path.is_fifo():  # to open it waits for a reader
-                    raise OSError(errno.ESPIPE, "is a pipe, and packets are read again from the file", str(path))
-                return NewFile(private(str(path), os.O_WRONLY | os.O_CREAT | os.O_TRUNC), os.open(path, os.O_RDONLY))
+                writing = opened_to_write(str(path), os.O_TRUNC | self._flags, PRIVATE)
+                if not stat.S_ISREG(os.fstat(writing).st_mode):
+                    os.close(writing)
+                    raise OSError(errno.ESPIPE, "is no file, from which packets could be read again")
+                return NewFile(writing, os.open(path, os.O_RDONLY | os.O_NONBLOCK))
         except PermissionError:
             if self._user is None:
                 raise

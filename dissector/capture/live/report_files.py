@@ -10,15 +10,11 @@ Invariant: nothing is truncated before there is a report.
 import errno
 import os
 from pathlib import Path
-from typing import Final
 
 from dissector.capture.live.output_files import opened_by_root
 from dissector.capture.live.privileges import acting_as, sudo_caller, user_to_become
 from dissector.core.files import is_directory
-
-_FLAGS: Final = os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC
-_ANYBODY: Final = 0o666
-"""Less the umask, as any other report."""
+from dissector.core.written_files import opened_to_write
 
 
 class ReportFiles:
@@ -38,14 +34,14 @@ class ReportFiles:
         if not is_directory(folder := str(Path(path).parent)):
             with acting_as(caller):
                 Path(folder).mkdir(parents=True)
-        self._open[path] = os.open(path, _FLAGS, _ANYBODY) if caller is None else opened_by_root(Path(path), caller)
+        self._open[path] = opened_to_write(path, 0) if caller is None else opened_by_root(Path(path), caller)
 
     def write(self, path: str, content: bytes, *, appends: bool) -> None:
         """Write a file, in a folder that is made if it is not there. Raises `OSError`."""
         descriptor = self._open.get(path)
         if descriptor is None:
             Path(path).parent.mkdir(parents=True, exist_ok=True)
-            with Path(path).open("ab" if appends else "wb") as file:
+            with os.fdopen(opened_to_write(path, os.O_APPEND if appends else os.O_TRUNC), "wb") as file:
                 file.write(content)
             return
         if not os.fstat(descriptor).st_nlink:
