@@ -23,7 +23,7 @@ _PROC: Final = "/proc"
 """Its links are the kernel's, and lead where their text does not say."""
 
 
-class _Place(NamedTuple):
+class _OutputPlace(NamedTuple):
     """A name in a folder that is held open, with the flags to open it; no folder for who is not root."""
 
     folder: int | None
@@ -98,10 +98,10 @@ def _status(name: str, folder: int | None) -> os.stat_result | None:
 
 
 @contextmanager
-def _found(path: str) -> Iterator[_Place]:
+def _found(path: str) -> Iterator[_OutputPlace]:
     """Where a path leads. Raises `OSError`."""
     if os.geteuid() or not hasattr(os, "O_PATH"):
-        yield _Place(None, path)
+        yield _OutputPlace(None, path)
         return
     place = _followed(path)
     try:
@@ -111,7 +111,7 @@ def _found(path: str) -> Iterator[_Place]:
             os.close(place.folder)
 
 
-def _followed(path: str) -> _Place:
+def _followed(path: str) -> _OutputPlace:
     """Follow a path as root, a part at a time."""
     kernels = os.stat(_PROC).st_dev  # noqa: PTH116  # as in `_status`
     parts, links = deque(path.split("/")), 0
@@ -125,7 +125,7 @@ def _followed(path: str) -> _Place:
             except FileNotFoundError:
                 if parts:
                     raise
-                return _Place(folder, part, flags)
+                return _OutputPlace(folder, part, flags)
             status = os.fstat(here)
             if stat.S_ISLNK(status.st_mode):
                 target = os.readlink("", dir_fd=here)  # of a descriptor
@@ -136,7 +136,7 @@ def _followed(path: str) -> _Place:
                 here = os.open("/" if target.startswith("/") else ".", os.O_PATH | os.O_CLOEXEC, dir_fd=folder)
             elif not parts:
                 os.close(here)
-                return _Place(folder, part, flags)
+                return _OutputPlace(folder, part, flags)
             os.close(folder)
             folder = here
     except OSError:

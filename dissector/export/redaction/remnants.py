@@ -13,7 +13,7 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
-from dissector.core.arrays import UInt8
+from dissector.core.arrays import Int64, UInt8
 from dissector.protocol.message import Traced
 
 PIECE: Final = 4
@@ -73,15 +73,18 @@ class Remnants:
     def find(self, kept: bytes, run: int = RUN) -> Iterator[Span]:
         """Yield the spans of pieces of names, and of those of `run` letters and digits in a row or more; bytes that
         don't stay are 0."""
-        for found in _NO_CONTROL.finditer(kept):
-            at = found.start()
-            yield from ((at + start, at + start + PIECE) for start in self._in_text(found[0].lower(), run))
+        if _NO_CONTROL.search(kept) is None:
+            return
+        data = np.frombuffer(kept.lower(), np.uint8)
+        is_of_run = np.zeros(len(data), np.bool_)
+        is_of_run[(np.flatnonzero(_runs(_IS_LETTER[data], run))[:, None] + np.arange(run)).ravel()] = True
+        starts = {*self._starts(data), *np.flatnonzero(_runs(is_of_run, PIECE)).tolist()}
+        yield from ((start, start + PIECE) for start in sorted(starts))
 
     def pieces(self, data: bytes) -> Iterator[Span]:
         """Yield the spans of pieces of names."""
-        for found in _NO_CONTROL.finditer(data):
-            starts = self._starts(np.frombuffer(found[0].lower(), np.uint8))
-            yield from ((found.start() + at, found.start() + at + PIECE) for at in starts)
+        if _NO_CONTROL.search(data) is not None:
+            yield from ((at, at + PIECE) for at in self._starts(np.frombuffer(data.lower(), np.uint8)).tolist())
 
     def has_piece(self, data: bytes) -> bool:
         """Whether a few bytes have a piece of a name; once all names are learned."""
@@ -92,30 +95,19 @@ class Remnants:
     def parts_with_pieces(self, parts: Sequence[bytes | bytearray]) -> set[int]:
         """Return the numbers of those parts in which `find` finds something."""
         data = np.frombuffer(b"\x00".join(parts).lower(), np.uint8)
-        starts = np.flatnonzero(_runs(_STAYS[data], PIECE))
-        pieces, windows = self._known_pieces(), _windows(data, starts)
-        if len(pieces):
-            starts = starts[pieces[np.minimum(np.searchsorted(pieces, windows), len(pieces) - 1)] == windows]
-        else:
-            starts = starts[:0]
+        starts = self._starts(data)
         found = np.concatenate([starts, np.flatnonzero(_runs(_IS_LETTER[data], RUN))])
         ends = np.cumsum([len(part) + 1 for part in parts])
         return set(np.searchsorted(ends, found, side="right").tolist())
 
-    def _in_text(self, text: bytes, run: int) -> list[int]:
-        data = np.frombuffer(text, np.uint8)
-        is_of_run = np.zeros(len(data), np.bool_)
-        is_of_run[(np.flatnonzero(_runs(_IS_LETTER[data], run))[:, None] + np.arange(run)).ravel()] = True
-        return sorted({*self._starts(data), *np.flatnonzero(_runs(is_of_run, PIECE)).tolist()})
-
-    def _starts(self, data: UInt8) -> list[int]:
-        """Return where a piece begins in a text in lower case."""
-        pieces, windows = self._known_pieces(), _windows(data, np.arange(len(data) - PIECE + 1))
+    def _starts(self, data: UInt8) -> Int64:
+        """Return where pieces begin in bytes in lower case."""
+        starts = np.flatnonzero(_runs(_STAYS[data], PIECE))
+        pieces = self._known_pieces()
         if not len(pieces):
-            return []
-        places = np.minimum(np.searchsorted(pieces, windows), len(pieces) - 1)
-        starts: list[int] = np.flatnonzero(pieces[places] == windows).tolist()
-        return starts
+            return starts[:0]
+        windows = _windows(data, starts)
+        return starts[pieces[np.minimum(np.searchsorted(pieces, windows), len(pieces) - 1)] == windows]
 
     def _known_pieces(self) -> UInt32:
         if self._pieces is None:
