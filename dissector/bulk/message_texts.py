@@ -4,15 +4,16 @@ Invariant: a plain message (`BodyColumns`) has them at the places of its tree. O
 here: it does not fit its layout, or has tagged fields that no schema has.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Final, NamedTuple
 
 import numpy as np
 
 from dissector.bulk.body_columns import BodyColumns, Messages
 from dissector.core.arrays import Int64
-from dissector.protocol.codec.program import Part, Program, Wanted
-from dissector.protocol.kernel.shredding import Arena, Shredded
+from dissector.protocol.bulk_envelopes import NO_API
+from dissector.protocol.codec.program import Part, Program, Wanted, message_program
+from dissector.protocol.kernel.shredding import Arena, FrameMemory, Shredded
 from dissector.protocol.message_layout import PREFIX, MessageLayout
 
 _TYPES: Final = frozenset(("string", "bytes", "records", "uuid"))
@@ -50,12 +51,30 @@ class TextReader:
         """The texts in the requests of rows, or in their responses; None for those that are not plain."""
         found: list[MessageTexts | None] = [None] * len(rows)
         for messages in self._bodies.messages(rows, is_request=is_request):
-            wanted, texts, unknown = self._columns(messages.program)
-            for part in self._arena.shred(messages.frames, messages.program, wanted, PREFIX):
-                at = messages.at[part.first : part.stop].tolist()
-                for row, places in _places(part, texts, unknown):
-                    found[at[row]] = _message(messages, part.first + row, places)
+            for at, message in self._read(messages):
+                found[at] = message
         return found
+
+    def of_frames(self, layout: MessageLayout, frames: Sequence[bytes]) -> list[MessageTexts | None]:
+        """The texts in frames of a layout with a header and a body; None for those that don't fit it."""
+        assert layout.header is not None
+        assert layout.body is not None
+        program = message_program(layout.header, layout.header_version, layout.body, layout.body_version)
+        sizes = np.array([len(each) for each in frames], np.int64)
+        data = np.frombuffer(b"".join(frames), np.uint8)
+        memory = FrameMemory.of_buffer(data, np.cumsum(sizes) - sizes, sizes)
+        found: list[MessageTexts | None] = [None] * len(frames)
+        for at, message in self._read(Messages(np.arange(len(frames)), NO_API, layout, program, memory)):
+            found[at] = message
+        return found
+
+    def _read(self, messages: Messages) -> Iterator[tuple[int, MessageTexts]]:
+        """Yield those that fit, each with its place."""
+        wanted, texts, unknown = self._columns(messages.program)
+        for part in self._arena.shred(messages.frames, messages.program, wanted, PREFIX):
+            at = messages.at[part.first : part.stop].tolist()
+            for row, places in _places(part, texts, unknown):
+                yield at[row], _message(messages, part.first + row, places)
 
     def _columns(self, program: Program) -> tuple[Wanted, list[int], list[int]]:
         """What is wanted of a program, the columns with texts, and those that count unknown tags."""

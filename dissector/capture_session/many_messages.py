@@ -225,6 +225,10 @@ class ManyMessages:
         """The texts in messages of rows of connections: see `TextReader`."""
         return self._texts.of(self._rows.index_rows(rows), is_request=is_request)
 
+    def texts_of_frames(self, layout: "MessageLayout", frames: Sequence[bytes]) -> "list[MessageTexts | None]":
+        """The texts in frames of one layout: see `TextReader`."""
+        return self._texts.of_frames(layout, frames)
+
     @property
     def topic_names(self) -> Mapping[str, str]:
         """The names of topics by their ids, as far as the capture has taught them."""

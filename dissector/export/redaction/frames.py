@@ -16,7 +16,7 @@ from bisect import bisect_right
 from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import replace
-from typing import Final
+from typing import Final, NamedTuple
 
 import google_crc32c
 
@@ -27,8 +27,8 @@ from dissector.export.redaction.pseudonyms import MASK, AddressPseudonyms, Pseud
 from dissector.export.redaction.remnants import PIECE, RUN, Remnants
 from dissector.export.redaction.sasl_tokens import redacted_token
 from dissector.protocol.embedded.sasl import sasl_token
-from dissector.protocol.message import AUTH_BYTES, Traced, read
-from dissector.protocol.message_layout import PREFIX
+from dissector.protocol.message import AUTH_BYTES, Traced, read, trace
+from dissector.protocol.message_layout import PREFIX, MessageLayout
 from dissector.protocol.records.compress_to_size import Span, compress_to_size
 from dissector.protocol.records.entries import LOG_OVERHEAD, MAGIC_AT
 from dissector.protocol.tree import UNPARSED, ByteSource, Node
@@ -66,29 +66,37 @@ class Redactor:
     def message(self, message: ExchangeMessage) -> bytes:
         """Return the redacted frame of a message, as many bytes of it as can be read."""
         shown = message.with_mask()
+        if (damage := self.damage(shown)) is not None:
+            return self.damaged(shown.data, damage, message.whole)
         # Where the layout is a guess, or unknown, any number may be a name.
         run = PIECE if shown.layout.findings or shown.layout.unread is not None else RUN
-        made, kept = self.frame(shown.traced, run), _header_end_if_damaged(shown.traced)
-        if kept is None or shown.layout.body is None:
-            return made[: message.whole]
-        codes = _damage_codes(shown.findings)
-        layout = shown.layout._replace(masked_from=None)
-        for fill in _FILLS:
-            filled = made[:kept] + fill * (len(made) - kept)
-            if _damage_codes(read(filled, layout, message.whole).findings) == codes:
-                return filled[: message.whole]
-        return made[: message.whole]
+        return self.frame(shown.traced, run)[: message.whole]
+
+    def damage(self, shown: ExchangeMessage) -> "Damage | None":
+        """Return what to make of a message that can't be read from end to end; None for any other."""
+        kept = _header_end_if_damaged(shown.traced)
+        if kept is None:
+            return None
+        fill = b"" if shown.layout.body is None else _fill_like(shown, kept)
+        return Damage(shown.layout._replace(body=None), kept, fill)
+
+    def damaged(self, data: bytes, damage: "Damage", whole: int) -> bytes:
+        """Return the redacted frame of a damaged message, as many bytes of it as can be read."""
+        made = self._header(trace(data, damage.layout, whole))
+        if damage.fill:
+            made = made[: damage.kept] + damage.fill * (len(data) - damage.kept)
+        return made[:whole]
 
     def frame(self, traced: Traced, run: int = RUN) -> bytes:
         """Return the redacted frame, of the size of its first source. So many letters in a row are a name."""
-        kept = _header_end_if_damaged(traced)
-        made = self._redacted(traced, run) if kept is None else None
-        if made is None:
-            made = self._redacted(_without_body(traced), PIECE)
-        data = traced.sources[0].data
-        if made is None:  # what should be its header is a name
-            made = bytes(len(data))
-        return data[:PREFIX] + made[PREFIX:] if _has_its_size(data) else made
+        made = self._redacted(traced, run) if _header_end_if_damaged(traced) is None else None
+        return self._header(traced) if made is None else _with_size(made, traced)
+
+    def _header(self, traced: Traced) -> bytes:
+        """Return the redacted frame with nothing but its header."""
+        made = self._redacted(_without_body(traced), PIECE)
+        # what should be its header may be a name
+        return _with_size(bytes(len(traced.sources[0].data)) if made is None else made, traced)
 
     def _redacted(self, traced: Traced, run: int) -> bytes | None:
         """Redact a tree; None if a name is where a length is. So many letters in a row are a name."""
@@ -172,6 +180,17 @@ class Redactor:
         outer.put(end, bytes(end - start) if packed is None else packed)
 
 
+class Damage(NamedTuple):
+    """What is known of a damaged message once it was read, and all that its redaction takes."""
+
+    layout: MessageLayout
+    """That of its header."""
+    kept: int
+    """Where its header ends, of which something is kept."""
+    fill: bytes
+    """What stands for each byte of its body; none if it becomes zeros."""
+
+
 class _SourcePart:
     """One source while it is redacted."""
 
@@ -213,6 +232,12 @@ def _header_end_if_damaged(traced: Traced) -> int | None:
     return ends[0] if is_damaged else None
 
 
+def _with_size(made: bytes, traced: Traced) -> bytes:
+    """Return a redacted frame with its size as it is, if that is right."""
+    data = traced.sources[0].data
+    return data[:PREFIX] + made[PREFIX:] if _has_its_size(data) else made
+
+
 def _has_its_size(data: bytes) -> bool:
     return int.from_bytes(data[:PREFIX], "big") == len(data) - PREFIX
 
@@ -231,6 +256,14 @@ def _without_tags(header: Node) -> Node:
     fields = list(header.children)
     at = next((at for at, each in enumerate(fields) if each.name == "(tagged fields)" and each.value), None)
     return header if at is None else replace(header, children=fields[:at], end=fields[at].start)
+
+
+def _fill_like(shown: ExchangeMessage, kept: int) -> bytes:
+    """Return the byte that in place of a message's body has the same damage; none if no such byte is known."""
+    codes, layout = _damage_codes(shown.findings), shown.layout._replace(masked_from=None)
+    head, size = shown.data[:kept], len(shown.data) - kept
+    fits = (fill for fill in _FILLS if _damage_codes(read(head + fill * size, layout, shown.whole).findings) == codes)
+    return next(fits, b"")
 
 
 def _damage_codes(findings: Iterable[Finding]) -> set[str]:

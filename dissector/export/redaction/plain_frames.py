@@ -15,7 +15,7 @@ import google_crc32c
 from dissector.bulk.message_texts import MessageTexts
 from dissector.export.redaction.frames import Redactor
 from dissector.export.redaction.pseudonyms import MASK
-from dissector.export.redaction.remnants import PIECE
+from dissector.export.redaction.remnants import PIECE, RUN
 from dissector.protocol.codec.plan import ArrayPlan, FieldPlan, StructPlan, TypePlan, plan
 from dissector.protocol.codec.program import ColumnPlan
 from dissector.protocol.codec.reader import text
@@ -134,7 +134,8 @@ class PlainFrames:
                 break
             some.append(self._next.popleft())
         parts = [part for work in works if work for part in work.kept]
-        with_pieces = self._redactor.remnants.parts_with_pieces(parts)
+        is_guess = any(each.layout.findings for each in some)
+        with_pieces = self._redactor.remnants.parts_with_pieces(parts, PIECE if is_guess else RUN)
         at = 0
         for each, work in zip(some, works, strict=True):
             count = len(work.kept) if work else 0
@@ -204,7 +205,7 @@ class PlainFrames:
         """Return the batches of a message; None if it is for the tree."""
         layout, data = message.layout, message.data
         is_whole = int.from_bytes(data[:PREFIX], "big") == len(data) - PREFIX
-        if not is_whole or layout.body in FORMATS or layout.body in _OF_THE_LOG or layout.findings or layout.unread:
+        if not is_whole or layout.body in FORMATS or layout.body in _OF_THE_LOG or layout.unread:
             return None
         if layout.body not in RECORDS_FIELDS:
             return []

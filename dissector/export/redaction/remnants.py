@@ -92,11 +92,11 @@ class Remnants:
             self._judged[data] = any(self.pieces(data))
         return self._judged[data]
 
-    def parts_with_pieces(self, parts: Sequence[bytes | bytearray]) -> set[int]:
+    def parts_with_pieces(self, parts: Sequence[bytes | bytearray], run: int = RUN) -> set[int]:
         """Return the numbers of those parts in which `find` finds something."""
         data = np.frombuffer(b"\x00".join(parts).lower(), np.uint8)
         starts = self._starts(data)
-        found = np.concatenate([starts, np.flatnonzero(_runs(_IS_LETTER[data], RUN))])
+        found = np.concatenate([starts, np.flatnonzero(_runs(_IS_LETTER[data], run))])
         ends = np.cumsum([len(part) + 1 for part in parts])
         return set(np.searchsorted(ends, found, side="right").tolist())
 
@@ -107,7 +107,8 @@ class Remnants:
         if not len(pieces):
             return starts[:0]
         windows = _windows(data, starts)
-        return starts[pieces[np.minimum(np.searchsorted(pieces, windows), len(pieces) - 1)] == windows]
+        found: Int64 = starts[pieces[np.minimum(np.searchsorted(pieces, windows), len(pieces) - 1)] == windows]
+        return found
 
     def _known_pieces(self) -> UInt32:
         if self._pieces is None:
