@@ -20,7 +20,8 @@ from dissector.core.identity_cache import IdentityCache
 from dissector.core.text import byte_size
 
 LISTED: Final = 8
-"""Bytes that a partition of a session takes in a list, about."""
+"""Bytes that a partition of a session takes in a list, about; that a topic takes besides its name and partitions:"""
+LISTED_TOPIC: Final = 30
 TOPIC_SIZE: Final = 32
 """As many partitions take the same memory as a topic, about."""
 NEW: Final = 16

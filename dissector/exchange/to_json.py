@@ -7,7 +7,7 @@ from collections.abc import Callable
 from functools import cache
 from typing import Any, Final
 
-from dissector.core.expansion import LISTED, RUN
+from dissector.core.expansion import LISTED, LISTED_TOPIC, RUN
 from dissector.core.finding import Finding
 from dissector.core.json_text import dumps, finite
 from dissector.exchange.model import Exchange, ExchangeMessage
@@ -134,7 +134,8 @@ def _request(exchange: Exchange, body: Body) -> dict[str, Any] | None:
     value = _message(exchange.request, body)
     if value is None or not exchange.has_session or not RUN.admits_session() or exchange.fetched is None:
         return value
-    RUN.take_session(exchange.fetched, sum(LISTED * len(numbers) for numbers in exchange.fetched.values()))
+    size = sum(LISTED_TOPIC + len(topic) + LISTED * len(numbers) for topic, numbers in exchange.fetched.items())
+    RUN.take_session(exchange.fetched, size)
     session = [{"topic": topic, "partitions": numbers} for topic, numbers in exchange.fetched.items()]
     return value | {"fetch_session": session}
 

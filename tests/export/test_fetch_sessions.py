@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from dissector.capture_session import Capture
-from dissector.core.expansion import RUN
+from dissector.core.expansion import NEW, RUN
 from dissector.export.exporter import export_rows
 from dissector.export.formats import ExportFormat, ExportRequest
 from dissector.index.fetch_sessions import FetchSessions
@@ -52,3 +52,19 @@ def test_json_looks_up_those_that_it_has_room_for(tmp_path: Path, monkeypatch: p
     text, count = exported(tmp_path, ExportFormat.JSON, monkeypatch, has_room=False)
     assert 'fetch_session"' not in text
     assert count == 0
+
+
+def test_what_json_takes_of_the_room_of_a_run_is_about_what_it_writes_of_topics_of_one_partition(
+    tmp_path: Path,
+) -> None:
+    """Their names are most of it."""
+    topics = {f"orders-of-customers-{n}": [0] for n in range(200)}
+    turns = [Turn(True, fetch(n, n, topics if not n else {}, {})) for n in range(4)]
+    with Capture([capture_of(tmp_path, conversation(turns))]) as capture:
+        list(capture.read())
+        left = int(RUN._numbers[0])
+        pieces = export_rows(capture, range(1, len(capture)), ExportRequest(ExportFormat.JSON), lambda words: None)
+        written = len(b"".join(pieces)) // 3
+        taken = left - int(RUN._numbers[0])
+    RUN.begin()
+    assert 0.7 * (NEW + 2) * written < taken < 1.5 * (NEW + 2) * written
