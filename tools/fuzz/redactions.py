@@ -23,7 +23,7 @@ from dissector.export.exporter import export_rows
 from dissector.export.formats import ExportFormat, ExportRequest
 from dissector.export.redaction.frames import Redactor
 from dissector.protocol.message import trace
-from dissector.protocol.message_layout import request_layout, response_layout
+from dissector.protocol.message_layout import key_and_version, request_layout, response_layout
 from dissector.protocol.schema.api_keys import ApiKey
 from tests.traffic import Turn, conversation, ethernet, pcap
 from tools.fuzz.hidden_texts import HIDDEN_IN, batch_with, produce_with
@@ -101,7 +101,8 @@ def left_in_frames(chance: random.Random, count: int, name: str | None = None) -
         if changed.key < 0 or len(changed.data) < LEAST:
             continue
         data = changed.data
-        layout = (request_layout if changed.from_client else response_layout)(changed.key, changed.version, data)
+        key, version = key_and_version(data) if changed.from_client else (changed.key, changed.version)
+        layout = (request_layout if changed.from_client else response_layout)(key, version, data)
         made = redactor.message(ExchangeMessage(0, len(data), data, len(data), layout))
         contents = [made, *(source.data for source in trace(made, layout).sources[1:])]
         found = next(filter(None, map(short.first_in, contents)), None)

@@ -72,15 +72,15 @@ class Redactor:
         run = PIECE if shown.layout.findings or shown.layout.unread is not None else RUN
         return self.frame(shown.traced, run)[: message.whole]
 
-    def damage(self, shown: ExchangeMessage) -> "Damage | None":
+    def damage(self, shown: ExchangeMessage) -> "FrameDamage | None":
         """Return what to make of a message that can't be read from end to end; None for any other."""
         kept = _header_end_if_damaged(shown.traced)
         if kept is None:
             return None
         fill = b"" if shown.layout.body is None else _fill_like(shown, kept)
-        return Damage(shown.layout._replace(body=None), kept, fill)
+        return FrameDamage(shown.layout._replace(body=None), kept, fill)
 
-    def damaged(self, data: bytes, damage: "Damage", whole: int) -> bytes:
+    def damaged(self, data: bytes, damage: "FrameDamage", whole: int) -> bytes:
         """Return the redacted frame of a damaged message, as many bytes of it as can be read."""
         made = self._header(trace(data, damage.layout, whole))
         if damage.fill:
@@ -180,7 +180,7 @@ class Redactor:
         outer.put(end, bytes(end - start) if packed is None else packed)
 
 
-class Damage(NamedTuple):
+class FrameDamage(NamedTuple):
     """What is known of a damaged message once it was read, and all that its redaction takes."""
 
     layout: MessageLayout

@@ -15,7 +15,7 @@ import numpy as np
 from dissector.bulk.message_texts import MessageTexts
 from dissector.capture_session import Capture
 from dissector.exchange.model import Exchange, ExchangeMessage
-from dissector.export.redaction.frames import Damage, Redactor
+from dissector.export.redaction.frames import FrameDamage, Redactor
 from dissector.export.redaction.plain_frames import PlainFrames
 from dissector.protocol.message_layout import MessageLayout
 from dissector.protocol.schema.loader import alternatives
@@ -47,9 +47,9 @@ class RedactedFrames:
         self._redactor = redactor
         self._plain = PlainFrames(redactor, capture.messages.topic_names)
         self._exchange = lru_cache(maxsize=CACHED_EXCHANGES)(self._decode)
-        self._known: dict[tuple[int, bool], MessageLayout | Damage] = {}
+        self._known: dict[tuple[int, bool], MessageLayout | FrameDamage] = {}
         """What messages are that are not plain by themselves, by row and side: their layout, or what is left."""
-        self._kinds: dict[MessageLayout | Damage, MessageLayout | Damage] = {}
+        self._kinds: dict[MessageLayout | FrameDamage, MessageLayout | FrameDamage] = {}
         """Each of those once."""
 
     def learn(self, rows: Sequence[int]) -> None:
@@ -90,7 +90,7 @@ class RedactedFrames:
             else:
                 self._learn(side, response)
 
-    def _remember(self, side: FrameSide, kind: MessageLayout | Damage) -> None:
+    def _remember(self, side: FrameSide, kind: MessageLayout | FrameDamage) -> None:
         if len(self._known) < MOST_REMEMBERED:
             self._known[side.row, side.of_client] = self._kinds.setdefault(kind, kind)
 
@@ -103,7 +103,7 @@ class RedactedFrames:
         def content(row: int, of_client: bool) -> bytes:
             plain, damage = texts.get((row, of_client)), self._known.get((row, of_client))
             made = None if plain is None else self._plain.redacted(plain)
-            if isinstance(damage, Damage):
+            if isinstance(damage, FrameDamage):
                 data = known[row, of_client]
                 made = self._redactor.damaged(data, damage, len(data))
             return self._by_tree(row, of_client=of_client) if made is None else made
@@ -123,7 +123,7 @@ class RedactedFrames:
             for key, data in zip(((row, True), (row, False)), sides, strict=True):
                 if key in keys:
                     kind = self._known[key]
-                    found[key] = data[: kind.kept].ljust(len(data), b"\x00") if isinstance(kind, Damage) else data
+                    found[key] = data[: kind.kept].ljust(len(data), b"\x00") if isinstance(kind, FrameDamage) else data
         return found
 
     def _inferred(self, known: dict[tuple[int, bool], bytes]) -> dict[tuple[int, bool], MessageTexts]:
