@@ -10,17 +10,17 @@ has tagged fields that no schema has, which the kernel does not read.
 """
 
 from collections.abc import Iterator
-from functools import cache, cached_property, lru_cache
+from functools import cached_property, lru_cache
 from typing import Final, NamedTuple
 
 import numpy as np
 
 from dissector.core.arrays import Bool, Int64
 from dissector.core.batches import NOWHERE
-from dissector.core.columns import Column, is_in, unique
+from dissector.core.columns import Column, unique
 from dissector.core.grouping import cuts
 from dissector.core.process_memory import trim
-from dissector.core.store import RESIDENT, Store
+from dissector.core.store import Store
 from dissector.index.exchange_table import NO_FRAME, RowKind
 from dissector.index.indexer import Indexer
 from dissector.index.message_headers import SHORT_CLIENT_ID
@@ -29,7 +29,7 @@ from dissector.protocol.bulk_masking import BulkMasking, CleanTokens, has_plain_
 from dissector.protocol.bulk_metadata_log import PublicResponses
 from dissector.protocol.codec.program import Program, message_program
 from dissector.protocol.embedded.context import EMPTY_CONTEXT
-from dissector.protocol.embedded.secrets import CARRIERS_BY_NAME, MESSAGES_WITH_SECRETS, is_unclean, name_metadata_log
+from dissector.protocol.embedded.secrets import CARRIERS_BY_NAME, is_unclean, name_metadata_log
 from dissector.protocol.kernel.json_messages import join
 from dissector.protocol.kernel.shredding import FrameMemory, FramePieces
 from dissector.protocol.masking import is_public
@@ -45,10 +45,10 @@ from dissector.protocol.metadata_log import is_of_other_topics
 from dissector.protocol.records.batch import MASK
 from dissector.protocol.schema.api_keys import ApiKey
 from dissector.protocol.schema.error_codes import ErrorCode
-from dissector.protocol.schema.loader import alternatives, api, apis
+from dissector.protocol.schema.loader import alternatives, api
 
-JOINED_TOGETHER: Final = 1 << 23
-"""Bytes of frames in pieces that are joined at once, unless one frame has more."""
+READ_TOGETHER: Final = 1 << 22
+"""Bytes of frames that are read at once, unless one frame has more."""
 NO_ERRORS: Final = np.zeros((0, 2), np.uint8)
 VERSION_SIZE: Final = 6
 """Bytes of an API with its versions in such a response."""
@@ -123,21 +123,15 @@ class BodyColumns:
                 yield kind >> 16, layout
 
     def _parts(self, rows: Int64, *, is_request: bool) -> list[Int64]:
-        """Rows in parts, so that frames in pieces, which are joined, those to be masked, which are copied, and pages of
-        mapped files take a bounded memory."""
+        """Rows in parts, so that frames that are joined, masked or copied from far apart take a bounded memory."""
         table, frames = self._indexer.table, self._indexer.frames
         numbers = (table.request if is_request else table.response).values[rows]
-        joined = np.zeros(len(rows), np.int64)
+        sizes = np.zeros(len(rows), np.int64)
         there = np.flatnonzero(numbers != NO_FRAME)
-        is_copied = is_in(table.api_key.values[rows[there]].astype(np.int64), _masked_keys(is_request=is_request))
-        address = frames.contiguous(numbers[there])
-        mapped = np.zeros(len(rows), np.int64)
-        mapped[there] = frames.mapped_bytes(numbers[there])
-        there = there[is_copied | (address < 0)]
-        joined[there] = frames.size.values[numbers[there]]
-        large = there[joined[there] > JOINED_TOGETHER]
-        joined[large] = [frames.captured(number) for number in numbers[large].tolist()]  # a size may be damaged
-        return np.split(rows, sorted({*cuts(joined, JOINED_TOGETHER), *cuts(mapped, RESIDENT)}))
+        sizes[there] = frames.size.values[numbers[there]]
+        large = np.flatnonzero(sizes > READ_TOGETHER)
+        sizes[large] = [frames.captured(number) for number in numbers[large].tolist()]  # a size may be damaged
+        return np.split(rows, cuts(sizes, READ_TOGETHER))
 
     def _messages(self, rows: Int64, *, is_request: bool, in_columns: bool, joins: bool) -> Iterator[Messages]:
         table = self._indexer.table
@@ -312,10 +306,3 @@ def _plain_layout(key: int, version: int, *, is_request: bool, with_secrets: boo
         return None
     is_plain = with_secrets or layout.body == "FetchResponse" or is_public(layout, EMPTY_CONTEXT)
     return layout if is_plain or has_plain_secrets(layout) else None
-
-
-@cache
-def _masked_keys(*, is_request: bool) -> Int64:
-    """The keys of APIs whose messages may be masked."""
-    bodies = ((each.key, each.request if is_request else each.response) for each in apis())
-    return np.array(sorted(key for key, body in bodies if body in MESSAGES_WITH_SECRETS), np.int64)

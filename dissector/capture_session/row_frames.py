@@ -9,7 +9,6 @@ from dissector.capture_session.row_space import RowSpace
 from dissector.capture_session.stage_pipeline import StagePipeline
 from dissector.core.arrays import Bool, Int64
 from dissector.core.grouping import cuts
-from dissector.core.store import RESIDENT
 from dissector.index.exchange_table import NO_FRAME, ExchangeTable
 from dissector.index.frame_table import FrameTable
 from dissector.protocol.kernel.json_messages import join
@@ -134,8 +133,7 @@ def _raw_frames(table: ExchangeTable, frames: FrameTable, rows: Int64) -> Iterat
     sides = np.stack([table.request.values[rows], table.response.values[rows]])
     sizes = np.zeros(sides.shape, np.int64)
     sizes[sides != NO_FRAME] = frames.size.values[sides[sides != NO_FRAME]]
-    mapped = sum(frames.mapped_bytes(side) * (side != NO_FRAME) for side in sides)
-    edges = sorted({*cuts(sizes.sum(axis=0), COPIED_TOGETHER), *cuts(np.asarray(mapped), RESIDENT)})
+    edges = cuts(sizes.sum(axis=0), COPIED_TOGETHER)
     for some, their_sizes in zip(np.split(sides, edges, axis=1), np.split(sizes, edges, axis=1), strict=True):
         yield from zip(*map(_copies, (frames, frames), some, their_sizes), strict=True)
 

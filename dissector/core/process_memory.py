@@ -36,7 +36,9 @@ GROWN: Final = 6 << 20
 GROWN_FILES: Final = 4 << 20
 """Bytes by which the resident pages of files grow until they are released."""
 TIGHT: Final = 96 << 20
-"""Bytes of resident memory from which those of files are released that were read."""
+"""Bytes of resident memory from which those of files are released that were read, ..."""
+LIBRARIES: Final = 40 << 20
+"""... if files have more of them than libraries take, as a rule."""
 _STATM: Final = Path("/proc/self/statm")
 _BETWEEN: Final = 0.05
 """Seconds between two looks at it."""
@@ -103,10 +105,11 @@ def collect() -> None:
         _malloc_trim()(0)
 
 
-def is_tight() -> bool:
-    """Whether so much is resident that pages of files are released; true where the system does not say."""
+def is_tight(more: int = 0) -> bool:
+    """Whether so much is resident, with `more` bytes of files, that pages of files are to be released; true where the
+    system does not say."""
     resident, of_files = _resident()
-    return not resident or resident + of_files > TIGHT
+    return not resident or (of_files + more > LIBRARIES and resident + of_files + more > TIGHT)
 
 
 def release_when_trimmed(release: Callable[[], None]) -> Callable[[], None]:

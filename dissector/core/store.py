@@ -16,16 +16,19 @@ from typing import Final, NamedTuple
 import numpy as np
 
 from dissector.core.arrays import Int64, UInt8, UInt64
+from dissector.core.grouping import cuts
 from dissector.core.mapped_files import intact_size
 from dissector.core.process_memory import is_tight
 
 ALIGN: Final = 1 << 12
 ROOM: Final = 1 << 42
 """Addresses reserved for a region that grows: more than any disk has."""
-FAULT: Final = 1 << 16
-"""Bytes that one read of a mapped file makes resident: the kernel reads the pages around it, too."""
+FAULT: Final = 1 << 21
+"""Bytes that one read of a mapped file may make resident: some kernels map all of a large page of their cache."""
 RESIDENT: Final = 1 << 24
 """Bytes read before pages of mapped files are released."""
+COPIED: Final = 1 << 23
+"""Bytes that are copied, if they lie further apart than may be resident at once."""
 
 LOOK_SECONDS: Final = 0.01
 """Seconds between two looks at the sizes of mapped files."""
@@ -108,18 +111,19 @@ class Store:
 
     def gather(self, addresses: Int64, width: int) -> UInt8:
         """Return the `width` bytes at each address, `(n, width)`. Past a region's end its last byte is repeated."""
-        self._count(addresses, width * len(addresses))
         result = np.empty((len(addresses), width), np.uint8)
         regions = np.searchsorted(np.asarray(self._bases, np.int64), addresses, side="right") - 1
-        for at in np.flatnonzero(np.bincount(regions)).tolist():
-            rows = regions == at
-            data = np.frombuffer(self._regions[at], np.uint8)
-            result[rows] = _windows(data, addresses[rows] - self._bases[at], width)
+        for part in self._parts(addresses):
+            self._count(addresses[part], width * len(part))
+            for at in np.flatnonzero(np.bincount(regions[part])).tolist():
+                rows = part[regions[part] == at]
+                data = np.frombuffer(self._regions[at], np.uint8)
+                result[rows] = _windows(data, addresses[rows] - self._bases[at], width)
         return result
 
     def pointers(self, addresses: Int64, sizes: Int64) -> tuple[UInt64, object]:
         """Where in memory the bytes at each address are, `(n,)`, 0 where they are not all there, and what keeps that
-        memory: for native code."""
+        memory: for native code. Few bytes that lie far apart are copied where memory is tight."""
         found = np.zeros(len(addresses), np.uint64)
         regions = np.searchsorted(np.asarray(self._bases, np.int64), addresses, side="right") - 1
         keep = []
@@ -130,8 +134,32 @@ class Store:
             rows = (regions == at) & (starts >= 0) & (sizes >= 0) & (sizes <= len(data) - starts)
             found[rows] = (starts[rows] + data.ctypes.data).astype(np.uint64)
             keep.append(data)
-        self._count(addresses, int(sizes.sum()))
-        return found, keep
+        there = np.flatnonzero(found)
+        parts = self._parts(addresses[there]) if sizes[there].sum() <= COPIED else []
+        if len(parts) < 2:
+            self._count(addresses, int(sizes.sum()))
+            return found, keep
+        order = there[np.concatenate(parts)]
+        stops = np.cumsum(sizes[order])
+        copy = np.empty(int(stops[-1]), np.uint8)
+        found[order] = (stops - sizes[order] + copy.ctypes.data).astype(np.uint64)
+        start = 0
+        for part in parts:
+            joined = self.join(addresses[there[part]], sizes[there[part]])
+            copy[start : start + len(joined)] = np.frombuffer(joined, np.uint8)
+            start += len(joined)
+        return found, copy
+
+    def _parts(self, addresses: Int64) -> list[Int64]:
+        """Return the places of addresses in parts that are read one after the other, so that fewer pages are resident
+        at once: in one, unless they lie far apart and memory is tight."""
+        every = np.arange(len(addresses))
+        between = int(np.ptp(addresses)) if len(addresses) else 0
+        if between <= RESIDENT or not is_tight(min(between, FAULT * len(addresses))):
+            return [every]
+        order = np.argsort(addresses, kind="stable")
+        is_next = np.diff(addresses[order] // FAULT, prepend=-1) > 0
+        return np.split(order, cuts(FAULT * is_next, RESIDENT))
 
     def span(self, address: int, end: int) -> bytes:
         """Copy the bytes from one address to another, as far as their region has them."""

@@ -17,7 +17,7 @@ from dissector.core.arrays import Bool, Int64, UInt8, UInt64
 from dissector.core.batches import NOWHERE, FrameBatch
 from dissector.core.columns import Column
 from dissector.core.grouping import cuts
-from dissector.core.store import FAULT, RESIDENT, Store
+from dissector.core.store import Store
 from dissector.protocol.kernel.json_messages import join
 from dissector.protocol.kernel.shredding import FramePieces, numbered
 
@@ -27,7 +27,7 @@ JOINED: Final = 1 << 15
 """Bytes of a frame in pieces from which on it is joined natively: it has more than twenty of them, as a rule."""
 NO_NUMBER: Final = -1
 LONGEST: Final = 1 << 16
-COPIED_TOGETHER: Final = 1 << 23
+COPIED_TOGETHER: Final = 1 << 22
 """Bytes of frames that are compared together, and then those that were different, if these are few. Equal frames that
 are not have numbers of their own."""
 
@@ -136,16 +136,6 @@ class FrameTable:
         there = np.flatnonzero(address >= 0)
         found[there], owner = self._store.pointers(address[there], self.size.values[rows[there]].astype(np.int64))
         return found, owner
-
-    def mapped_bytes(self, rows: Int64) -> Int64:
-        """Return the bytes of mapped files that reading each frame in one piece makes resident, and those in front of
-        it in `rows` have not, `(n,)`; 0 for the others."""
-        found, address = np.zeros(len(rows), np.int64), self.contiguous(rows)
-        there = np.flatnonzero(address >= 0)
-        first = address[there] // FAULT
-        found[there] = (address[there] + self.size.values[rows[there]]) // FAULT * FAULT - first * FAULT
-        found[there[np.unique(first, return_index=True)[1]]] += FAULT
-        return found
 
     def pieces(self, rows: Int64) -> tuple[FramePieces, Int64]:
         """Where in memory the pieces of frames in pieces are; and the sizes of these frames, `(n,)`, 0 for one that is
@@ -304,8 +294,7 @@ def equal_numbers(frames: FrameTable, rows: Int64, start: int, head: int = 0) ->
     short = np.flatnonzero((sizes > start) & (sizes <= LONGEST))
     firsts: list[Int64] = []
     count = 0
-    mapped = frames.mapped_bytes(rows[short])
-    for step in np.split(short, sorted({*cuts(sizes[short], COPIED_TOGETHER), *cuts(mapped, RESIDENT)})):
+    for step in np.split(short, cuts(sizes[short], COPIED_TOGETHER)):
         addresses, _owner = frames.pointers(rows[step])
         in_pieces = np.flatnonzero(frames.contiguous(rows[step]) < NOWHERE)
         if len(in_pieces):

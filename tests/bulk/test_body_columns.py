@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import dissector
-from dissector.bulk.body_columns import JOINED_TOGETHER, BodyColumns
+from dissector.bulk.body_columns import READ_TOGETHER, BodyColumns
 from dissector.capture_session import Capture
 from dissector.protocol.codec.plan import plan
 from dissector.protocol.codec.program import message_program
@@ -51,15 +51,15 @@ def test_a_message_that_claims_more_bytes_than_it_has_parts_no_others() -> None:
         for _ in capture.read():
             pass
         table, frames = capture.pipeline.indexer.table, capture.pipeline.indexer.frames
-        assert frames.size.values[table.request.values[:]].max() > JOINED_TOGETHER
+        assert frames.size.values[table.request.values[:]].max() > READ_TOGETHER
         bodies = BodyColumns(capture.pipeline.indexer, capture.pipeline.store, show_secrets=False)
         rows = np.tile(np.arange(len(capture)), 9)
         kinds = [(each.api_key, each.layout) for each in bodies.messages(rows, is_request=True)]
         assert len(kinds) == len(set(kinds))
 
 
-def test_messages_come_in_parts_whose_pages_may_be_resident(monkeypatch: pytest.MonkeyPatch) -> None:
-    """All of them, in the same order within a layout; rows of the same pages are one part, in any order."""
+def test_messages_come_in_parts_of_bounded_size(monkeypatch: pytest.MonkeyPatch) -> None:
+    """All of them, in the same order within a layout."""
     with Capture([str(PCAPS / "java.pcapng")]) as capture:
         for _ in capture.read():
             pass
@@ -75,13 +75,10 @@ def test_messages_come_in_parts_whose_pages_may_be_resident(monkeypatch: pytest.
 
         together, expected = found(rows)
         assert together == len(expected)
-        monkeypatch.setattr("dissector.index.frame_table.FAULT", 1 << 10)
-        monkeypatch.setattr("dissector.bulk.body_columns.RESIDENT", 1 << 12)
+        monkeypatch.setattr("dissector.bulk.body_columns.READ_TOGETHER", 1 << 12)
         parts, by_layout = found(rows)
         assert parts > together
         assert by_layout == expected
-        again = np.tile(rows[:4], 500)
-        assert found(again)[0] < 10
 
 
 NEAR_SECRETS = replace(EMPTY_CONTEXT, may_have_secrets=True, may_cut_secrets=True, has_secrets=True)

@@ -76,7 +76,7 @@ def test_a_text_does_not_depend_on_which_rows_are_asked_for() -> None:
 def test_frames_in_pieces_are_joined_some_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
     capture = opened(PCAPS / "two-brokers.pcapng")
     every = capture.messages.info(range(len(capture)))
-    monkeypatch.setattr(body_columns, "JOINED_TOGETHER", 1 << 10)
+    monkeypatch.setattr(body_columns, "READ_TOGETHER", 1 << 10)
     bodies = BodyColumns(capture.pipeline.indexer, capture.pipeline.store, show_secrets=False)
     rows = np.arange(len(capture))
     parts = [part for side in (True, False) for part in bodies.messages(rows, is_request=side)]

@@ -8,15 +8,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dissector.capture_session import Capture
-from dissector.core.arrays import Int64, UInt64
 from dissector.core.batches import NOWHERE, FrameBatch
-from dissector.core.columns import Column, tuples
+from dissector.core.columns import Column
 from dissector.core.store import Store
 from dissector.index import frame_table
-from dissector.index.frame_table import PIECES_TOGETHER, FrameTable, equal_numbers
+from dissector.index.frame_table import PIECES_TOGETHER, FrameTable
 from tests.cases import cases
-from tests.conftest import PCAPS
 
 PIECES = st.lists(st.tuples(st.booleans(), st.integers(1, 9)), min_size=2, max_size=3 * PIECES_TOGETHER)
 """Of a frame: whether each was captured, and its size."""
@@ -141,29 +138,3 @@ def test_a_checkpoint_has_all_of_the_frames_that_it_keeps(
         setattr(restored, name, pickle.loads(pickle.dumps(value)) if isinstance(value, Column) else value)
     assert list(map(restored.read, kept.tolist())) == before
     assert restored.transfer_ns(kept).tolist() == (5 + kept).tolist()
-
-
-def test_equal_frames_are_looked_for_in_parts_whose_pages_may_be_resident(monkeypatch: pytest.MonkeyPatch) -> None:
-    window, most = 1 << 10, 1 << 13
-    monkeypatch.setattr(frame_table, "FAULT", window)
-    monkeypatch.setattr(frame_table, "RESIDENT", most)
-    read, pointers = list[int](), Store.pointers
-
-    def counted(store: Store, addresses: Int64, sizes: Int64) -> tuple[UInt64, object]:
-        pages = (np.arange(first // window, end // window + 1) for first, end in tuples(addresses, addresses + sizes))
-        read.append(window * len(np.unique(np.concatenate([*pages, np.zeros(0, np.int64)]))))
-        return pointers(store, addresses, sizes)
-
-    monkeypatch.setattr(Store, "pointers", counted)
-    with Capture([str(PCAPS / "java.pcapng")]) as capture:
-        for _ in capture.read():
-            pass
-        requests = capture.pipeline.indexer.table.request.values
-        frames, rows = capture.pipeline.indexer.frames, requests[requests >= 0].astype(np.int64)
-        read.clear()
-        numbers = equal_numbers(frames, rows, 12)
-        data = [frames.read(row)[0] for row in rows.tolist()]
-    assert max(read) < most + 2 * window + max(map(len, data))
-    assert len(read) > 4
-    by_number = dict[int, bytes]()
-    assert all(by_number.setdefault(at, one[12:]) == one[12:] for at, one in zip(numbers.tolist(), data, strict=True))
