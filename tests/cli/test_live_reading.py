@@ -16,7 +16,7 @@ from dissector.core.arrays import Int64
 from dissector.exchange.to_json import exchange_object
 from tests.conftest import PCAPS
 
-CAPTURES = [PCAPS / name for name in ("java-transactions.pcapng", "librdkafka.pcapng", "java-share.pcapng")]
+CAPTURES = [PCAPS / name for name in ("java-transactions.pcapng", "aiokafka.pcapng", "java-share.pcapng")]
 PACKET_BLOCK = 6
 PACKETS_A_FILE = 20
 OPEN_FILES = Path("/dev/fd")
@@ -64,7 +64,8 @@ def open_capture(source: Any, state: Any) -> Capture:
 
 
 def shown(completed: Iterator[tuple[Capture, Int64]]) -> list[tuple[int, str]]:
-    """Each row as anybody sees it when it is complete: its number, packet, and all else."""
+    """Each row as anybody sees it when it is complete: its number, packet, and all else. What later packets teach of it
+    depends on when it is read: the recordings have no such rows."""
     found: list[tuple[int, int | None, str]] = []
     for capture, rows in completed:
         for _ in capture.findings.examine():

@@ -234,7 +234,7 @@ def test_everything_goes_on_when_nobody_is_there_any_more(tmp_path: Path) -> Non
         person.client.send("Heartbeat")
         person.waiting()
         person.client.between.stop()
-        assert person.client.ids == [1]
+        assert until(lambda: person.client.ids, bool) == [1]
         assert "nobody was there any more" in notes(person.client)[1]
         with pytest.raises(RefusedError, match="the proxy has ended"):
             person.controls.send_all()
