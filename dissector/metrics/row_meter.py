@@ -75,8 +75,11 @@ class RowMeter:
         self._waiting = np.delete(self._waiting, complete)
         if len(rows):
             for _ in capture.findings.examine():
-                pass
+                if self._closed.is_set():
+                    return 0
         for exchange in capture.at(rows):
+            if self._closed.is_set():  # and the capture will be, whether all are counted or not
+                return 0
             self._metrics.add(exchange, capture.connections.software(exchange.fields.connection))
         self._note_state()
         return len(rows)

@@ -32,6 +32,7 @@ pytest.importorskip("prometheus_client", reason="NOT TESTED with prometheus_clie
 
 from prometheus_client.parser import text_string_to_metric_families
 
+from dissector.metrics import row_meter
 from dissector.metrics.dimensions import DIMENSIONS, LONGEST_LABEL, OTHER
 from dissector.metrics.live_metrics import LiveMetrics, serve
 from dissector.metrics.row_meter import STEP, RowMeter
@@ -202,6 +203,17 @@ def test_a_look_counts_a_step_at_most() -> None:
             counts.append(some)
         assert sum(counts) == len(capture)
         assert max(counts) <= STEP
+
+
+def test_what_is_closed_reads_no_rows_any_more(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The capture is closed next: its bytes are gone, whether all rows are counted or not."""
+    with Capture([str(PCAPS / "java.pcapng")]) as capture:
+        for _ in capture.read(sort=False):
+            pass
+        monkeypatch.setattr(row_meter, "SECONDS", 60)
+        with RowMeter(capture, None, LiveMetrics(lambda _: None)) as meter:
+            pass
+        assert meter.look() == 0
 
 
 @pytest.mark.long
