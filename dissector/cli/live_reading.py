@@ -74,8 +74,8 @@ class LiveReading:
                 yield self.capture, NO_ROWS
             state = self._ended()
             del rows, self.capture
-            gc.collect()
             self.capture = self._opened(self._pipes.begin(), state)
+            gc.collect()  # what counted the last one has let go of it
 
     def _goes_on(self) -> bool:
         return self._pipes is not None and self._pipes.goes_on

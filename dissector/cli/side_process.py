@@ -154,7 +154,7 @@ class SideProcess:
                     return
             yield ReadSide(problems_of(capture), len(capture))
             profile = profiling()
-        except Exception as error:
+        except Exception as error:  # whatever it is: raised where the answer is asked for
             yield error
             return
         while True:

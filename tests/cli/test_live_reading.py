@@ -110,7 +110,12 @@ def test_each_row_is_counted_once(path: Path, tmp_path: Path) -> None:
         folder.mkdir()
         meter = Metering("127.0.0.1", 0)
         with LiveReading(cast(Any, ring_of(path, folder)), open_capture, meter=meter, forgets=forgets) as reading:
-            rows = sum(len(rows) for _, rows in reading.completed_rows())
+            seen, rows = weakref.WeakSet[Capture](), 0
+            for capture, some in reading.completed_rows():
+                seen.add(capture)
+                rows += len(some)
+                del capture
+            assert [*seen] == [reading.capture], "the memory of all others is free"
             while not meter.has_counted_all():
                 pass
         lines = generate_latest(meter._metrics.registry).decode().splitlines()
