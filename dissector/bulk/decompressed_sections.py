@@ -15,7 +15,7 @@ from dissector.protocol.records.compression import DecompressionBudget, Decompre
 from dissector.protocol.records.entries import MAGIC_AT
 from dissector.protocol.records.to_json import frame_budget
 
-MOST_BYTES: Final = 16 << 20
+MOST_BYTES: Final = 8 << 20
 """Decompressed bytes that are held together, and twice the largest section that is decompressed in place."""
 
 
@@ -77,7 +77,7 @@ class DecompressedSections:
         )  # fmt: skip
 
 
-_MEMORY: Final = 16 << 20
+_MEMORY: Final = 8 << 20
 """Bytes of the largest section that is opened here. A larger one may not open."""
 
 

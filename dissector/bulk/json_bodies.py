@@ -48,9 +48,8 @@ MOST_FRAME_BYTES: Final = 4 << 20
 """Bytes of the frames of rows that are written together, unless one row has more."""
 LARGE_PART: Final = 1 << 15
 """Bytes of a part of a line from which on a piece of its own costs less than a copy."""
-SMALL_PART: Final = 1 << 10
-MOST_JOINED: Final = 16 << 20
-"""Bytes of copies beyond which parts above `SMALL_PART` are pieces of their own."""
+JOINED: Final = 1 << 20
+"""Bytes of parts that are copied into one piece, unless one row has more."""
 MOST_SESSIONS: Final = 8 << 20
 """Bytes of the partitions of fetch sessions that are in memory at once, unless one row has more."""
 ROWS_PER_STEP: Final = 1 << 13
@@ -132,22 +131,26 @@ class JsonBodies:
         """The responses of some of the rows that were written, by their places; empty where there is none."""
         return responses.part(self._messages.text, at)
 
-    def pieces(self, parts: "list[TextPart]") -> tuple[list[memoryview], Int64]:
-        """The same in pieces: large parts are where they were written, the others are joined between them."""
-        addresses = np.stack([part.addresses for part in parts], axis=1).astype(np.uint64).ravel()
+    def pieces(self, parts: "list[TextPart]") -> tuple[Iterator[memoryview], Int64]:
+        """The same in pieces, which are made one after the other: large parts are where they were written, the others
+        are joined between them."""
         sizes = np.stack([part.sizes for part in parts], axis=1)
-        of_rows, sizes = sizes.sum(axis=1), sizes.ravel()
-        large = np.flatnonzero(sizes >= LARGE_PART)
-        if sizes.sum() - sizes[large].sum() > MOST_JOINED:
-            large = np.flatnonzero(sizes >= SMALL_PART)
-        small = sizes.copy()
-        small[large] = 0
-        joined, starts = join(addresses, small).data, np.cumsum(small)
-        pieces, start = [], 0
-        for at, end in zip(large.tolist(), starts[large].tolist(), strict=True):
-            pieces += [joined[start:end], parts[at % len(parts)].view(at // len(parts))]
-            start = end
-        return [*pieces, joined[start:]], of_rows
+        return self._pieces(parts, sizes), sizes.sum(axis=1)
+
+    def _pieces(self, parts: "list[TextPart]", sizes: Int64) -> Iterator[memoryview]:
+        addresses = np.stack([part.addresses for part in parts], axis=1).astype(np.uint64)
+        is_large = sizes >= LARGE_PART
+        copied = np.where(is_large, 0, sizes)
+        for some in np.split(np.arange(len(sizes)), cuts(copied.sum(axis=1), JOINED)):
+            joined, ends = join(addresses[some].ravel(), copied[some].ravel()).data, np.cumsum(copied[some])
+            start = 0
+            for at in np.flatnonzero(is_large[some]).tolist():
+                end = int(ends[at])
+                row, number = divmod(at, len(parts))
+                yield joined[start:end]
+                yield parts[number].view(int(some[row]))
+                start = end
+            yield joined[start:]
 
     def joined(self, parts: "list[TextPart]") -> tuple[memoryview, Int64]:
         """The parts of each row, one behind the other, in memory of their own; and how many bytes each row has."""

@@ -37,9 +37,9 @@ _NULL: Final = b"null"
 
 
 class JsonText(NamedTuple):
-    """The lines of rows, as one text in pieces."""
+    """The lines of rows, as one text in pieces, which can be read once."""
 
-    pieces: list[memoryview]
+    pieces: Iterator[memoryview]
     ends: Int64
     """By row: where its line ends, `(n,)`. A row that needs a careful look has an empty one."""
 

@@ -150,7 +150,7 @@ class ManyMessages:
 
         entries, indexed = self._rows.split(rows)
         if len(entries):
-            yield JsonText([], np.zeros(len(entries), np.int64))
+            yield JsonText(iter(()), np.zeros(len(entries), np.int64))
         for some in self._json.steps(np.asarray(indexed, np.int64)):
             yield from self._json.lines(some, self._rows.entries, self._rows.files, self._cross_message(some))
 

@@ -275,7 +275,7 @@ class JsonMessages:
         """Make more room, if that is allowed."""
         if len(self.text) >= MOST_BYTES:
             return False
-        larger = np.empty(4 * len(self.text), np.uint8)
+        larger = np.empty(2 * len(self.text), np.uint8)
         larger[: self._filled] = self.text[: self._filled]
         self.text = larger
         return True
