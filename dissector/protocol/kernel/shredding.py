@@ -24,7 +24,7 @@ _shred = kernel_function("shred", "P")
 _number_keys = kernel_function("number_keys", "PPPqPiPP")
 MOST_VALUES: Final = 1 << 22
 """Of all columns together: 80 MiB."""
-MOST_KEY_BYTES: Final = 1 << 22
+MOST_KEY_BYTES: Final = 1 << 20
 FEW: Final = 1 << 10
 
 
