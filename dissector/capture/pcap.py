@@ -164,7 +164,7 @@ class Pcap:
         if not self.open(data, ended=ended):
             return None
         while self.done < len(data) and not self.stopped:
-            positions = self._locate_records(data, most or min(BATCH_PACKETS, FIRST_PACKETS + self.packets))
+            positions = self._locate_records(data, min(most or BATCH_PACKETS, FIRST_PACKETS + self.packets))
             fields = self._fields(data, positions)
             if len(positions) and (sound := self._count_sound(positions, fields)):
                 return self._batch(data, positions[:sound], [field[:sound] for field in fields])

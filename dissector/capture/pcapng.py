@@ -92,7 +92,7 @@ class Pcapng:
 
     def next(self, data: UInt8, *, ended: bool, most: int | None = None) -> PacketBatch | None:
         """Return the next packets of `data`, at `most` so many; None if there are none (yet). Raises `CaptureError`."""
-        room = most or min(BATCH_PACKETS, FIRST_PACKETS + self.packets)
+        room = min(most or BATCH_PACKETS, FIRST_PACKETS + self.packets)
         parts: list[PacketBatch] = []
         while room > 0 and (batch := self._next(data, ended=ended, most=room)) is not None:
             parts.append(batch)

@@ -80,6 +80,8 @@ def test_packets_come_in_the_order_of_time_and_each_file_keeps_its_order(
     expected = [(packet.time_ns, packet.data) for *_, packet in sorted(keyed, key=lambda each: each[:3])]
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("dissector.capture.pcap.BATCH_PACKETS", batch)
+        patch.setattr(merge, "BATCH_PACKETS", batch)
+        patch.setattr(merge, "_LEAST_PACKETS", 1)
         found, _, problems = merged(paths)
     if len(files) > 1:
         assert found == expected
@@ -123,12 +125,27 @@ def test_files_that_overlap_are_merged_packet_by_packet(tmp_path: Path, ways: in
     assert shown(*paths[::-1]) == (clean(), [])
 
 
+def test_the_more_files_overlap_the_fewer_packets_of_each_are_held(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(merge, "BATCH_PACKETS", 400)
+    monkeypatch.setattr(merge, "_LEAST_PACKETS", 2)
+    files = [made([10**18 + 40 * n + which for n in range(500)], which) for which in range(40)]
+    paths = [written(tmp_path, pcap(packets, magic=NANOS), f"{n}") for n, packets in enumerate(files)]
+    store = Store()
+    merging = PacketMerger([open_capture(str(path), store) for path in paths], store, DEFAULT)
+    sizes = [len(batch) for batch in merging.batches()]
+    assert sum(sizes) == 40 * 500
+    assert max(sizes) <= 400 * 5  # 1 + 1/2 + 1/3 + … + 1/40 is 4.3
+
+
 def test_only_the_stretch_that_overlaps_is_copied(tmp_path: Path) -> None:
     one = made([10**18 + n for n in range(0, 10_000)], 1)
     other = made([10**18 + n for n in range(9_990, 20_000)], 2)
     paths = [written(tmp_path, pcap(one, magic=NANOS), "1"), written(tmp_path, pcap(other, magic=NANOS), "2")]
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("dissector.capture.pcap.BATCH_PACKETS", 100)
+        patch.setattr(merge, "BATCH_PACKETS", 100)
+        patch.setattr(merge, "_LEAST_PACKETS", 100)
         found, copied, _ = merged(paths)
     assert [time for time, _ in found] == sorted(time for time, _ in found)
     assert 20 <= copied <= 400
