@@ -20,6 +20,7 @@ from dissector.analysis.diff.formatting import describe_key, format_values
 from dissector.analysis.diff.kept_numbers import median_of
 from dissector.analysis.diff.key_differences import KeyDifference
 from dissector.analysis.diff.key_profile import KeyProfile
+from dissector.analysis.diff.listed_names import listed_on_one_side
 from dissector.analysis.diff.matching_keys import GROUP_PROTOCOLS, NO_TOPICS, MatchingKey, Workflow, workflow_of
 from dissector.analysis.diff.message_leaves import path_without_labels
 from dissector.analysis.diff.name_matching import NameMatching
@@ -102,7 +103,11 @@ class _DiffBuilder:
 
     def __init__(self, a: SideProfile, b: SideProfile) -> None:
         self._sides = (a, b)
-        self._names = NameMatching(a.names, b.names, (NameUses(a.keys), NameUses(b.keys)))
+        uses = NameUses(a.keys), NameUses(b.keys)
+        self._names = NameMatching(a.names, b.names, uses)
+        self._is_one_client = a.labeled_clients == b.labeled_clients
+        if self._is_one_client:
+            self._names.listed = listed_on_one_side(uses, self._names)
         self._keys = [{self._names.key(n, key): profile for key, profile in side.keys.items()} for n, side in
                       enumerate(self._sides)]  # fmt: skip
         self._connections = (a.roles.connections, b.roles.connections)
@@ -110,7 +115,6 @@ class _DiffBuilder:
         self._spans = a.span, b.span
         self._sights = sights(*self._spans)
         self._is_partial = any(each.is_partial for each in self._sights)
-        self._is_one_client = a.labeled_clients == b.labeled_clients
         self._uncompared = UncomparedRecords(self._sides, self._names)
         self._missed = set[str](), set[str]()
         """APIs whose requests a side may have missed."""
@@ -125,7 +129,10 @@ class _DiffBuilder:
             self._differences[key] = [each for each in found if not self._is_chance(key, each)]
         entries = list(self._api_entries())
         if not self._is_partial:  # of connections that were not captured nobody knows
-            entries[:0] = compare_connections(*self._sides, is_one_client=self._is_one_client)
+            left_out = [
+                [key for key in side.keys if self._names.is_key_left_out(n, key)] for n, side in enumerate(self._sides)
+            ]
+            entries[:0] = compare_connections(*self._sides, left_out, is_one_client=self._is_one_client)
         pairs, order_entries = self._pairs()
         return DiffResult(
             self._summary(0),

@@ -6,13 +6,15 @@ role each; metadata is asked for on any connection of a client.
 """
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator, Sequence
 from functools import partial
 from typing import Final
 
 import numpy as np
 
-from dissector.analysis.diff.connection_roles import BOOTSTRAP
+from dissector.analysis.diff.connection_roles import BOOTSTRAP, part_of
+from dissector.analysis.diff.kept_numbers import as_column
+from dissector.analysis.diff.matching_keys import MatchingKey
 from dissector.analysis.diff.result import DiffEntry, DiffReason
 from dissector.analysis.diff.side import DiffSide
 from dissector.analysis.diff.side_profile import SideProfile
@@ -22,12 +24,17 @@ MOST_LOOKED_AT: Final = 64
 """Connections of a role, or for a bootstrap connection of all: of more, one is no matter."""
 
 
-def compare_connections(a: SideProfile, b: SideProfile, *, is_one_client: bool) -> Iterator[DiffEntry]:
+def compare_connections(
+    a: SideProfile, b: SideProfile, left_out: Sequence[Collection[MatchingKey]] = ((), ()), *, is_one_client: bool
+) -> Iterator[DiffEntry]:
     """Compare the numbers of connections by role, without those that were closed before a response came: a client that
-    tries again has one for each attempt. Other clients may always open one more."""
+    tries again has one for each attempt. Other clients may always open one more. `left_out` are keys of each side whose
+    requests make no role."""
     sides = (a, b)
     lost = [side.lost_connections for side in sides]
-    numbers = [side.roles.by_role(each) for side, each in zip(sides, lost, strict=True)]
+    numbers = [
+        side.roles.by_role(each, _only_for(keys, side)) for side, each, keys in zip(sides, lost, left_out, strict=True)
+    ]
     counts = [Counter({role: len(each) for role, each in of_side.items()}) for of_side in numbers]
     totals = [side.total() for side in counts]
     if counts[0] == counts[1] or (totals[0] == totals[1] and any(lost)):
@@ -39,6 +46,17 @@ def compare_connections(a: SideProfile, b: SideProfile, *, is_one_client: bool) 
     none = f"no {' or '.join(differing)}"
     texts = [f"{total} with {roles or none}" for total, roles in zip(totals, listed, strict=True)]
     yield DiffEntry("", "", "connections", DiffReason.COUNT, texts[0], texts[1], totals[0], totals[1])
+
+
+def _only_for(keys: Collection[MatchingKey], side: SideProfile) -> Iterator[tuple[int, str]]:
+    """Yield what connections carry only with the requests of some keys."""
+    for part in {part_of(key.api) for key in keys}:
+        of_keys, of_others = set[int](), set[int]()
+        for key, profile in side.keys.items():
+            if part_of(key.api) == part:
+                connections = side.side.numbers(as_column(profile.rows)).connection.tolist()
+                (of_keys if key in keys else of_others).update(connections)
+        yield from ((connection, part) for connection in of_keys - of_others)
 
 
 def _is_chance(sides: tuple[SideProfile, SideProfile], numbers: list[Int64 | None], role: str) -> bool:

@@ -2,7 +2,7 @@
 
 import re
 from collections import Counter
-from collections.abc import Callable, Collection, Set
+from collections.abc import Callable, Collection, Iterable, Set
 from typing import Final
 
 import numpy as np
@@ -74,7 +74,7 @@ class ConnectionRoles:
     ) -> None:
         """Add exchanges: their connections, APIs and client ids, as `IndexColumns` has them. `client_id` returns the
         client id with a number."""
-        parts = by_distinct(api_keys, lambda key: self._part_numbers.of(_part(api_name(key))), np.int64)
+        parts = by_distinct(api_keys, lambda key: self._part_numbers.of(part_of(api_name(key))), np.int64)
         carried = unique(connections << PART_BITS | parts)
         extend(self._connections, carried >> PART_BITS)
         extend(self._parts, carried & (1 << PART_BITS) - 1)
@@ -103,10 +103,13 @@ class ConnectionRoles:
         """Return the number of connections in each role, without some of them."""
         return Counter({role: len(numbers) for role, numbers in self.by_role(left_out).items()})
 
-    def by_role(self, left_out: Collection[int]) -> dict[str, Int64]:
-        """Return the numbers of the connections in each role, without some of them."""
+    def by_role(self, left_out: Collection[int], without: Iterable[tuple[int, str]] = ()) -> dict[str, Int64]:
+        """Return the numbers of the connections in each role, without some of them, and `without` what some of them
+        carry (`part_of`)."""
         carried, part = as_column(self._connections), as_column(self._parts)
         is_left = ~np.isin(carried, np.fromiter(left_out, np.int64))
+        for connection, name in without:
+            is_left &= (carried != connection) | (part != self._part_numbers.of(name))
         numbers, at = np.unique(carried[is_left], return_inverse=True)
         parts = np.zeros(len(numbers), np.int64)
         np.bitwise_or.at(parts, at, 1 << part[is_left])
@@ -133,7 +136,7 @@ class ConnectionRoles:
         return tuple(self.software) or tuple(f"{CLIENT_ID}{name}" for name in self._client_id_texts)
 
 
-def _part(api: str) -> str:
+def part_of(api: str) -> str:
     """Return what an API adds to the role of its connection."""
     if api in ROLE_NEUTRAL_APIS:
         return NEUTRAL_PARTS.get(api, BOOTSTRAP)

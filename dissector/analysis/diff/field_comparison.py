@@ -99,22 +99,23 @@ def compare_fields(
     """Yield the differences between the fields of both sides under one key, but for what a side may have missed."""
     for part in ("request", "response"):
         body = f"{api}{part.capitalize()}"
-        sides = [_side_fields(body, part, profile, names, side) for side, profile in enumerate((a, b))]
+        sides = [_side_fields(api, part, profile, names, side) for side, profile in enumerate((a, b))]
         if all(side.fields or has_no_fields(body, side.versions) for side in sides):
             found = _PartComparison(part, body, sides[0], sides[1], names, both).differences()
             yield from merge_array_elements(merge_replaced_fields(found))
 
 
-def _side_fields(body: str, part: str, profile: KeyProfile, names: NameMatching, side: int) -> _SideFields:
+def _side_fields(api: str, part: str, profile: KeyProfile, names: NameMatching, side: int) -> _SideFields:
+    body = f"{api}{part.capitalize()}"
     fields: dict[LeafPath, FieldOnSide] = {}
     for (own_part, own_path), values in profile.fields.items():
         canonical = canonical_path(body, own_path) if own_part == part else None
-        if canonical is not None and not names.is_left_out(side, canonical):
+        if canonical is not None and not names.is_left_out(side, api, canonical):
             path = names.path(side, canonical)
             row = profile.first_rows[own_part, own_path]
             field = fields.setdefault(path, FieldOnSide(Counter(), own_path, row))
             for value, count in values.items():
-                if not names.is_left_out(side, (), value):
+                if not names.is_left_out(side, api, (), value):
                     field.values[names.value_at(side, canonical, value)] += count
     prefixes = frozenset(path[:n] for path in fields for n in range(len(path) + 1))
     return _SideFields(fields, prefixes, frozenset(profile.versions))

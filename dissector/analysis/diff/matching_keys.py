@@ -52,6 +52,7 @@ Subject = tuple[EntityName | str, ...]
 """What a request is for: a group, a transaction, all topics."""
 
 
+ALL_TOPICS: Final[Subject] = ("all topics",)
 NO_TOPICS: Final[Subject] = ("no topics",)
 """Of who asks for brokers alone."""
 
@@ -109,7 +110,7 @@ def subject_of(api: str, version: int, request: Values) -> Subject:
     if api == "Metadata":
         topics = request.get("topics")
         if topics is None or (not topics and version == 0):  # v0 has no null: an empty list asks for all
-            return ("all topics",)
+            return ALL_TOPICS
         return ("topics",) if topics else NO_TOPICS
     if api == "FindCoordinator":
         return _coordinator(request)

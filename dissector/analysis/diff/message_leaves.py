@@ -55,6 +55,14 @@ IDENTIFYING: Final = frozenset(
      "group_id", "node_id", "member_id", "coordinator_key", "key", "config_name")
 )  # fmt: skip
 """Fields that identify an element if the schema has no map key."""
+RESOURCE: Final = "resource_name"
+RESOURCE_TYPE: Final = "resource_type"
+"""Identify what has configs, together."""
+RESOURCE_KINDS: Final[dict[object, str]] = {2: "topic", 32: "group"}
+"""Kinds of names by `ConfigResource.Type`."""
+RESOURCE_WORDS: Final[dict[object, str]] = {4: "broker", 8: "logger of broker"}
+OF_ACLS: Final = frozenset(("acls", "principal"))
+"""What resources have that have ACLs and not configs: several may be of one name, and types have other numbers."""
 UNLABELED: Final = ElementLabel(None)
 SESSION_ID: Final[LeafPath] = ("session_id",)
 SESSION_EPOCH: Final[LeafPath] = ("session_epoch",)
@@ -219,11 +227,12 @@ def _array(field: FieldPlan, layout: ArrayPlan, *, records: bool) -> LeafWalker:
                 label = UNLABELED
                 if identity and isinstance(each, dict):
                     raw = each.get(name)
-                    label = ElementLabel(
-                        name_reader(each.get(NAME), topics)
-                        if raw == NO_TOPIC_ID and name_reader
-                        else identity(raw, topics)
-                    )
+                    if raw == NO_TOPIC_ID and name_reader:
+                        label = ElementLabel(name_reader(each.get(NAME), topics))
+                    elif name == RESOURCE:
+                        label = ElementLabel(_resource(each.get(RESOURCE_TYPE), raw))
+                    else:
+                        label = ElementLabel(identity(raw, topics))
                 inner(each, (*path, label), topics, found)
             else:
                 found.append(((*path, UNLABELED), reader(each, topics)))
@@ -283,11 +292,22 @@ def _nothing(value: Any, path: LeafPath, topics: Mapping[str, str], found: list[
 
 
 def _identity(layout: StructPlan) -> FieldPlan | None:
-    """Return the field that identifies elements: the schema's map key, or a field in `IDENTIFYING`."""
+    """Return the field that identifies elements: the schema's map key, the name of what has configs, or a field in
+    `IDENTIFYING`."""
+    by_name = {field.name: field for field in layout.fields}
     keys = [field for field in layout.fields if field.schema.map_key]
     if len(keys) == 1:
         return keys[0]
-    return next((field for field in layout.fields if field.name in IDENTIFYING), None)
+    if by_name.keys() >= {RESOURCE, RESOURCE_TYPE} and by_name.keys().isdisjoint(OF_ACLS):
+        return by_name[RESOURCE]
+    return next((field for name, field in by_name.items() if name in IDENTIFYING), None)
+
+
+def _resource(kind: object, name: object) -> ComparedValue:
+    """Return what identifies something that has configs."""
+    if kind in RESOURCE_KINDS and isinstance(name, str):
+        return EntityName(RESOURCE_KINDS[kind], name)
+    return " ".join(filter(None, (RESOURCE_WORDS.get(kind, ""), str(name))))
 
 
 def _decoded(value: object, path: LeafPath, name: str, found: list[Leaf]) -> None:

@@ -73,6 +73,9 @@ class NameMatching:
         self.matched: list[MatchedNames] = []
         self.left_out: tuple[set[EntityName], set[EntityName]] = (set(), set())
         """Names that a side sees in responses alone."""
+        self.listed: tuple[Mapping[str, Set[EntityName]], Mapping[str, Set[EntityName]]] = ({}, {})
+        """By API names with which a side does something because of a list (`listed_names`), which has to be found when
+        the names are matched."""
         words = NameWords()
         every = {
             kind: [[EntityName(kind, name) for name in side.get(kind, {})] for side in (a, b)]
@@ -109,6 +112,11 @@ class NameMatching:
                 more = ", …" if len(of_kind) > MAX_NAMED else ""
                 yield (f"{counted(len(of_kind), kind)} of {side} that no request names:"
                        f" {', '.join(of_kind[:MAX_NAMED])}{more}")  # fmt: skip
+        for side, other, by_api in zip("AB", "BA", self.listed, strict=True):
+            alone = sorted({f"{name.kind} {name.text}" for of_api in by_api.values() for name in of_api})
+            more = ", …" if len(alone) > MAX_NAMED else ""
+            if alone:
+                yield f"what {side} alone does with {', '.join(alone[:MAX_NAMED])}{more}, which a list of {other} lacks"
         if self.compares_partitions_together:
             yield "partition numbers, as the topics of the two sides have different partitions"
 
@@ -185,12 +193,17 @@ class NameMatching:
         """Return what a side itself calls a common name."""
         return self._own[side].get(value, value) if isinstance(value, EntityName) else value
 
-    def is_left_out(self, side: int, path: LeafPath, value: ComparedValue = None) -> bool:
+    def is_key_left_out(self, side: int, key: MatchingKey) -> bool:
+        """Return whether the requests of a side's key are not compared."""
+        return not self.listed[side].get(key.api, frozenset()).isdisjoint(key.subject)
+
+    def is_left_out(self, side: int, api: str, path: LeafPath, value: ComparedValue = None) -> bool:
         """Return whether a field belongs to what is not compared, or a value names it."""
-        left_out = self.left_out[side]
-        if not left_out:
+        left_out, listed = self.left_out[side], self.listed[side].get(api, frozenset())
+        if not (left_out or listed):
             return False
-        return value in left_out or any(isinstance(step, ElementLabel) and step.value in left_out for step in path)
+        named = [value, *(step.value for step in path if isinstance(step, ElementLabel))]
+        return any(each in left_out or each in listed for each in named)
 
     def path(self, side: int, path: LeafPath) -> LeafPath:
         """Return a path with the names in its labels replaced."""

@@ -59,21 +59,33 @@ class NameUses:
     """The uses of a side's names, and the partitions of its topics."""
 
     def __init__(self, keys: Mapping[MatchingKey, KeyProfile]) -> None:
-        self._uses: dict[EntityName, set[Use]] = defaultdict(set)
+        self._uses: dict[EntityName, dict[Use, int]] = defaultdict(dict)
+        """With the first row that has each use."""
         self._company: dict[EntityName, set[EntityName]] = defaultdict(set)
         for key, profile in keys.items():
             subjects = [each for each in key.subject if isinstance(each, EntityName)]
             for subject in subjects:
-                self._uses[subject].add(Use(key.api, "request"))
+                self._add(subject, Use(key.api, "request"), profile.rows[0])
             for (part, path), values in profile.fields.items():
                 for name in _names(path, values):
-                    self._uses[name].add(Use(key.api, part))
+                    self._add(name, Use(key.api, part), profile.first_rows[part, path])
                     self._company[name].update(subjects)
-        self._keys = keys
+        self.keys = keys
+
+    def _add(self, name: EntityName, use: Use, row: int) -> None:
+        of_name = self._uses[name]
+        of_name[use] = min(of_name.get(use, row), row)
+
+    def __iter__(self) -> Iterator[EntityName]:
+        return iter(self._uses)
 
     def of(self, name: EntityName) -> Set[Use]:
         """Return the messages that have a name."""
-        return self._uses.get(name, frozenset())
+        return self._uses.get(name, {}).keys()
+
+    def first_row(self, name: EntityName, use: Use) -> int:
+        """Return the first row in which a side uses a name so."""
+        return self._uses[name][use]
 
     def company(self, name: EntityName) -> Set[EntityName]:
         """Return what the requests are for that have a name, or whose responses have it: groups and transactions."""
@@ -90,7 +102,7 @@ class NameUses:
         first time on that it is described; without Metadata, all that messages name."""
         described: dict[tuple[EntityName, int], int] = {}
         named: set[int] = set()
-        for key, profile in self._keys.items():
+        for key, profile in self.keys.items():
             is_description = key.api == "Metadata"
             for (part, path), row in profile.first_rows.items():
                 of_path = _topics(path)

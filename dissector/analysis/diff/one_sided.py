@@ -27,6 +27,7 @@ def one_sided(a: Keys, b: Keys, names: NameMatching) -> Iterator[tuple[MatchingK
     """Yield the keys that only one side has."""
     for side, (mine, other) in enumerate(((a, b), (b, a))):
         alone = [key for key in mine if key not in other and _with_news(key) not in other]
+        alone = [key for key in alone if not names.is_key_left_out(side, names.own_key(side, key))]
         of_both = {entity for key in other if (entity := _entity(key)) is not None}
         groups: dict[EntityName | MatchingKey, list[MatchingKey]] = {}
         for key in alone:

@@ -126,7 +126,7 @@ class PairDecoder:
         if message is not None:
             for path, value in message_leaves(message):
                 canonical = canonical_path(f"{exchange.fields.api}{part.capitalize()}", path)
-                if canonical is not None and not self._names.is_left_out(side, canonical, value):
+                if canonical is not None and not self._names.is_left_out(side, exchange.fields.api, canonical, value):
                     common = self._names.value_at(side, canonical, value)
                     fields[self._names.path(side, canonical)].append((path, common))
         return fields

@@ -3,6 +3,7 @@
 import os
 import subprocess
 import sys
+from array import array
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
@@ -41,8 +42,9 @@ def matched(a: Sent, b: Sent) -> dict[str, str]:
 def uses(sent: Sent) -> NameUses:
     keys: dict[MatchingKey, KeyProfile] = {}
     for api, name in sent:
-        fields = keys.setdefault(MatchingKey(0, api, (), ""), KeyProfile()).fields
-        fields.setdefault(("request", ("topic",)), Counter())[EntityName("topic", name)] += 1
+        profile = keys.setdefault(MatchingKey(0, api, (), ""), KeyProfile())
+        profile.fields.setdefault(("request", ("topic",)), Counter())[EntityName("topic", name)] += 1
+        profile.first_rows["request", ("topic",)] = 0
     return NameUses(keys)
 
 
@@ -108,8 +110,9 @@ def test_members_are_matched_by_their_groups() -> None:
     def side(*groups: str) -> tuple[dict[str, dict[str, None]], NameUses]:
         keys = {}
         for group in groups:
-            profile = keys[MatchingKey(0, "Heartbeat", (EntityName("group", group),), "")] = KeyProfile()
+            profile = keys[MatchingKey(0, "Heartbeat", (EntityName("group", group),), "")] = KeyProfile(array("q", [0]))
             profile.fields["request", ("member_id",)] = Counter([EntityName("member", f"member of {group}")])
+            profile.first_rows["request", ("member_id",)] = 0
         members = dict.fromkeys(f"member of {group}" for group in groups)
         return {"group": dict.fromkeys(groups), "member": members}, NameUses(keys)
 

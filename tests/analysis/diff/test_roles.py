@@ -1,6 +1,7 @@
 """Names are matched by their uses: a report does not change with them, nor with what a cluster has besides."""
 
 import random
+from array import array
 from pathlib import Path
 
 import pytest
@@ -86,7 +87,9 @@ def test_a_name_that_one_side_has_only_seen_is_free_for_the_other(tmp_path: Path
 
 def groups(*names: str) -> tuple[dict[str, dict[str, None]], NameUses]:
     """Groups that a side joins."""
-    keys = {MatchingKey(0, "JoinGroup", (EntityName("group", name),), ""): KeyProfile() for name in names}
+    keys = {
+        MatchingKey(0, "JoinGroup", (EntityName("group", name),), ""): KeyProfile(array("q", [0])) for name in names
+    }
     return {"group": dict.fromkeys(names)}, NameUses(keys)
 
 
