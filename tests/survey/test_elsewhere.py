@@ -10,8 +10,8 @@ import pytest
 from dissector.analysis.baseline.holding import SOFTWARE
 from dissector.analysis.diff import DiffReason, build_matrix
 from dissector.analysis.diff.batching import MIN_BATCHES
+from dissector.analysis.diff.frequency_comparison import RETRY_TOLERANCE
 from dissector.analysis.diff.side_profile import SideProfile
-from dissector.analysis.diff.statistical_comparison import RETRY_TOLERANCE
 from dissector.analysis.outcomes import RuleStatus
 from tests.analysis.diff.editing import Lines, compared, edited, entry_texts, of, only, side
 from tests.analysis.diff.elsewhere import elsewhere, refused_first, renamed

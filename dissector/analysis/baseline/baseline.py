@@ -11,10 +11,10 @@ from typing import Final
 from dissector.analysis.diff.batching import MIN_BATCHES, NS_PER_MS
 from dissector.analysis.diff.behavior import BEHAVIORS, NOTHING
 from dissector.analysis.diff.captured_span import lacking
+from dissector.analysis.diff.frequency_comparison import are_backoffs
 from dissector.analysis.diff.kept_numbers import median_of
 from dissector.analysis.diff.matching_keys import GROUP_PROTOCOLS
 from dissector.analysis.diff.side_profile import SideProfile
-from dissector.analysis.diff.statistical_comparison import are_backoffs
 from dissector.core.text import clean
 
 SETTINGS: Final[Mapping[str, tuple[str, ...]]] = {

@@ -7,8 +7,8 @@ from dissector.analysis.baseline.baseline import SETTINGS, TIMES, Baseline, obse
 from dissector.analysis.diff.behavior import NOTHING, SHUTDOWN
 from dissector.analysis.diff.captured_span import CapturedSpan, may_lack
 from dissector.analysis.diff.connection_roles import CLIENT_ID
+from dissector.analysis.diff.frequency_comparison import MIN_INTERVAL_DIFFERENCE_NS
 from dissector.analysis.diff.side_profile import SideProfile
-from dissector.analysis.diff.statistical_comparison import MIN_INTERVAL_DIFFERENCE_NS
 from dissector.analysis.outcomes import RuleOutcome, RuleStatus
 from dissector.core.suggestions import did_you_mean
 from dissector.core.text import duration

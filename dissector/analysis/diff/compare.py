@@ -2,33 +2,32 @@
 
 from array import array
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Final
 
-import numpy as np
-
-from dissector.analysis.diff.alignment import IndexPair, align, out_of_order
+from dissector.analysis.diff.batch_comparison import SAME_RECORDS, compare_batching
 from dissector.analysis.diff.batching import MIN_BATCHES
 from dissector.analysis.diff.captured_span import common_of, may_be_equal, may_have_missed, not_compared, sights
 from dissector.analysis.diff.client_settings import setting
 from dissector.analysis.diff.compared_values import ComparedValue
 from dissector.analysis.diff.connection_counts import compare_connections
 from dissector.analysis.diff.consequences import fold_consequences, join_entries
-from dissector.analysis.diff.exchange_pairs import ExchangePairs, PairColumns, Steps, WorkflowSteps, whole_stretch
 from dissector.analysis.diff.field_comparison import MAX_COMPARED_VALUES, NO_VALUES, common_first, compare_fields
 from dissector.analysis.diff.formatting import describe_key, format_values
+from dissector.analysis.diff.frequency_comparison import MIN_PRODUCE_REQUESTS, compare_frequency, compare_lost
 from dissector.analysis.diff.kept_numbers import median_of
 from dissector.analysis.diff.key_differences import KeyDifference
 from dissector.analysis.diff.key_profile import KeyProfile
 from dissector.analysis.diff.listed_names import listed_on_one_side
-from dissector.analysis.diff.matching_keys import GROUP_PROTOCOLS, NO_TOPICS, MatchingKey, Workflow, workflow_of
+from dissector.analysis.diff.matching_keys import GROUP_PROTOCOLS, NO_TOPICS, MatchingKey
 from dissector.analysis.diff.message_leaves import path_without_labels
 from dissector.analysis.diff.name_matching import NameMatching
 from dissector.analysis.diff.name_uses import NameUses
 from dissector.analysis.diff.one_sided import one_sided
 from dissector.analysis.diff.pair_details import PairDecoder
+from dissector.analysis.diff.pairing import NO_EXCHANGES, pair_exchanges
 from dissector.analysis.diff.ranking import ordered
-from dissector.analysis.diff.rebalances import is_lookup_again, is_of_early_join, is_same_order, told_words
+from dissector.analysis.diff.rebalances import is_lookup_again, is_of_early_join, told_words
 from dissector.analysis.diff.result import (
     DiffEntry,
     DiffReason,
@@ -39,16 +38,7 @@ from dissector.analysis.diff.result import (
 )
 from dissector.analysis.diff.side import DiffSide
 from dissector.analysis.diff.side_profile import SideProfile
-from dissector.analysis.diff.statistical_comparison import (
-    MIN_PRODUCE_REQUESTS,
-    SAME_RECORDS,
-    compare_batching,
-    compare_frequency,
-    compare_lost,
-)
 from dissector.analysis.diff.uncompared_records import UncomparedRecords
-from dissector.core.arrays import Int64
-from dissector.core.columns import ValueNumbers
 
 IGNORED: Final = (
     "correlation ids, client ids, client ports",
@@ -71,7 +61,6 @@ IGNORED: Final = (
 SET: Final = (DiffReason.VALUE, DiffReason.DEFAULT)
 SAID: Final = frozenset((("JoinGroup", "request", "reason"), ("LeaveGroup", "request", "members.reason")))
 """API, part and path of texts that depend on the program, and on no group that it uses."""
-NO_EXCHANGES: Final = KeyProfile()
 ManualMatches = tuple[tuple[int, int], ...]
 
 
@@ -133,7 +122,7 @@ class _DiffBuilder:
                 [key for key in side.keys if self._names.is_key_left_out(n, key)] for n, side in enumerate(self._sides)
             ]
             entries[:0] = compare_connections(*self._sides, left_out, is_one_client=self._is_one_client)
-        pairs, order_entries = self._pairs()
+        pairs, order_entries = pair_exchanges(self._sides, self._keys, self._names, self._sights, self._verdict)
         return DiffResult(
             self._summary(0),
             self._summary(1),
@@ -317,44 +306,6 @@ class _DiffBuilder:
                 yield DiffEntry(api, "", "version", DiffReason.VERSION, texts[0], texts[1], a.total(), b.total(),
                                 row_a=first[0], row_b=first[1])  # fmt: skip
 
-    def _pairs(self) -> tuple[ExchangePairs, list[DiffEntry]]:
-        """Pair all exchanges with the matching ones of the other side; return entries for steps in another order."""
-        pairs = PairColumns()
-        order_entries: list[DiffEntry] = []
-        numbers = ValueNumbers[MatchingKey]()
-        common = [
-            np.array([numbers.of(self._names.key(n, key)) for key in side.key_numbers.values], np.int64)
-            for n, side in enumerate(self._sides)
-        ]
-        verdicts = [self._verdict(key) for key in numbers.values]
-        workflows = [{self._renamed(n, workflow): steps for workflow, steps in side.workflows.items()} for n, side in
-                     enumerate(self._sides)]  # fmt: skip
-        for workflow in dict.fromkeys((*workflows[0], *workflows[1])):
-            steps = [side.get(workflow, WorkflowSteps()).steps() for side in workflows]
-            a, b = (of_side[each.keys] for of_side, each in zip(common, steps, strict=True))
-            in_order = align(a.tolist(), b.tolist())
-            moved = out_of_order(a.tolist(), b.tolist(), in_order)
-            keys = [[numbers.values[n] for n in side.tolist()] for side in (a, b)]
-            is_other_order = bool(moved) and not is_same_order(keys[0], keys[1], self._keys)
-            verdicts_moved = [verdicts[n] for n in a[_places(moved, 0)].tolist()]
-            _add_steps(pairs, steps, in_order, [verdicts[n] for n in a[_places(in_order, 0)].tolist()])
-            _add_steps(pairs, steps, moved, [PairVerdict.ORDER] * len(moved) if is_other_order else verdicts_moved)
-            for n, verdict in enumerate((PairVerdict.ONLY_A, PairVerdict.ONLY_B)):
-                is_alone = np.ones(len(steps[n].keys), np.bool_)
-                is_alone[_places([*in_order, *moved], n)] = False
-                pairs.add_alone(steps[n].rows.where(is_alone), verdict)
-            if is_other_order and not all(each.is_partial for each in self._sights):
-                order_entries.append(_order_entry(keys, steps))
-        for key in dict.fromkeys((*self._keys[0], *self._keys[1])):
-            if workflow_of(key) is None:
-                rows = [whole_stretch(side.get(key, NO_EXCHANGES).rows) for side in self._keys]
-                pairs.add_stretches(rows[0], rows[1], [self._verdict(key)])
-        share = self._sides[0].capture_rows / max(1, self._sides[1].capture_rows)
-        return pairs.listed(share), order_entries
-
-    def _renamed(self, side: int, workflow: Workflow) -> Workflow:
-        return Workflow(*self._names.key(side, MatchingKey(workflow.matched, workflow.name, workflow.subject, ""))[:3])
-
     def _verdict(self, key: MatchingKey) -> PairVerdict:
         """Return the verdict for the pairs of a key."""
         return PairVerdict.DIFFERENT if self._differing_fields(key) else PairVerdict.SAME
@@ -373,26 +324,3 @@ class _DiffBuilder:
 
 def _median(times_ns: "array[int]") -> int | None:
     return round(median_of(times_ns)) if times_ns else None
-
-
-def _places(matches: Sequence[IndexPair], side: int) -> Int64:
-    """Return the places of matches on one side."""
-    return np.array([each[side] for each in matches], np.int64)
-
-
-def _add_steps(
-    pairs: PairColumns, steps: Sequence[Steps], matches: Sequence[IndexPair], verdicts: Sequence[PairVerdict]
-) -> None:
-    """Pair the exchanges of steps that match."""
-    a, b = (each.rows.where(_places(matches, n)) for n, each in enumerate(steps))
-    pairs.add_stretches(a, b, verdicts)
-
-
-def _order_entry(keys: list[list[MatchingKey]], steps: Sequence[Steps]) -> DiffEntry:
-    """Return the entry for a workflow whose steps both sides take in another order."""
-    texts = [", ".join(key.api for key in side[:8]) + (", …" if len(side) > 8 else "") for side in keys]
-    first = [int(each.rows.rows[0]) for each in steps]
-    return DiffEntry(
-        keys[0][0].api, "", "", DiffReason.ORDER, texts[0], texts[1], len(keys[0]), len(keys[1]),
-        row_a=first[0], row_b=first[1],
-    )  # fmt: skip

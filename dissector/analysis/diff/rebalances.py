@@ -10,13 +10,13 @@ from typing import Final
 
 from dissector.analysis.diff.alignment import align, out_of_order
 from dissector.analysis.diff.field_comparison import ASSIGNED
+from dissector.analysis.diff.frequency_comparison import LOOKUPS
 from dissector.analysis.diff.group_consequences import SAID_AGAIN, TOLD, has_all_values
 from dissector.analysis.diff.key_differences import KeyDifference
 from dissector.analysis.diff.key_profile import KeyProfile
 from dissector.analysis.diff.matching_keys import MatchingKey
 from dissector.analysis.diff.message_leaves import EMPTY, NOT_EMPTY, path_without_labels
 from dissector.analysis.diff.result import DiffReason
-from dissector.analysis.diff.statistical_comparison import LOOKUPS
 from dissector.protocol.schema.error_codes import ErrorCode
 
 REBALANCE: Final = ErrorCode.REBALANCE_IN_PROGRESS.name

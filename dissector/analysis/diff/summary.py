@@ -6,10 +6,10 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby, takewhile
 from typing import Final
 
+from dissector.analysis.diff.batch_comparison import SAME_RECORDS
 from dissector.analysis.diff.key_differences import ELEMENTS
 from dissector.analysis.diff.ranking import Area, area_of, significance
 from dissector.analysis.diff.result import DiffEntry, DiffReason
-from dissector.analysis.diff.statistical_comparison import SAME_RECORDS
 from dissector.core.text import counted
 
 WIDTH: Final = 76

@@ -14,6 +14,7 @@ import numpy as np
 
 from dissector.analysis.diff.batching import ProducedBatches, topic_of
 from dissector.analysis.diff.compared_values import EntityName
+from dissector.analysis.diff.frequency_comparison import CONNECT
 from dissector.analysis.diff.kept_numbers import as_column
 from dissector.analysis.diff.key_differences import ELEMENTS, KeyDifference
 from dissector.analysis.diff.key_profile import KeyProfile
@@ -22,7 +23,6 @@ from dissector.analysis.diff.message_leaves import ElementLabel
 from dissector.analysis.diff.name_matching import MAX_NAMED, NameMatching
 from dissector.analysis.diff.side import DiffSide
 from dissector.analysis.diff.side_profile import SideProfile
-from dissector.analysis.diff.statistical_comparison import CONNECT
 from dissector.capture_session import Capture
 from dissector.core.arrays import Int64
 

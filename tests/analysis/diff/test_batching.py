@@ -7,11 +7,11 @@ from pathlib import Path
 import pytest
 
 from dissector.analysis.diff import DiffReason, batching
+from dissector.analysis.diff.batch_comparison import BATCH_SIZE, compare_batching
 from dissector.analysis.diff.batching import ProducedBatches
 from dissector.analysis.diff.name_matching import NameMatching
 from dissector.analysis.diff.name_uses import NameUses
 from dissector.analysis.diff.side_profile import SideProfile
-from dissector.analysis.diff.statistical_comparison import BATCH_SIZE, compare_batching
 from dissector.bulk.record_columns import RecordsFields, RecordsOfRows
 from tests.analysis.diff.editing import Lines, bundled, compared, edited, side
 from tests.cases import cases

@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 
 from dissector.analysis.diff.compared_values import POSITION, Placeholder, compared_value
+from dissector.analysis.diff.frequency_comparison import compare_frequency
 from dissector.analysis.diff.key_profile import KeyProfile, Retries
 from dissector.analysis.diff.matching_keys import MatchingKey
-from dissector.analysis.diff.statistical_comparison import compare_frequency
 from tests.analysis.diff.editing import Lines, bundled, compared, edited, of, side
 from tools.lab.survey.recording_files import recording_path
 

@@ -7,10 +7,10 @@ import pytest
 
 from dissector.analysis.diff import DiffReason, DiffSide, PairVerdict, diff
 from dissector.analysis.diff.compared_values import EntityName
+from dissector.analysis.diff.frequency_comparison import compare_frequency
 from dissector.analysis.diff.key_profile import KeyProfile
 from dissector.analysis.diff.matching_keys import MatchingKey
 from dissector.analysis.diff.message_leaves import UNLABELED, ElementLabel
-from dissector.analysis.diff.statistical_comparison import compare_frequency
 from dissector.filter import parse
 from tests.analysis.diff.editing import Lines, bundled, compared, edited, entry_texts, of, side
 

@@ -114,5 +114,9 @@ def test_what_has_configs_is_named(tmp_path: Path) -> None:
     path = bundled("java-admin")
     found = entry_texts(compared(path, edited(path, tmp_path, without_broker)))
     assert ("DescribeConfigs", "request.resources", "only on one side", "broker 1", "") in found
-    assert {path for api, path, *_ in found if api == "DescribeConfigs"} <= {"", "request.resources", "request.include_synonyms"}
+    assert {path for api, path, *_ in found if api == "DescribeConfigs"} <= {
+        "",
+        "request.resources",
+        "request.include_synonyms",
+    }
     assert {api for api, *_ in found} == {"DescribeConfigs"}

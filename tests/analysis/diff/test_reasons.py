@@ -8,11 +8,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dissector.analysis.diff import DiffEntry, DiffReason, PairVerdict
+from dissector.analysis.diff.batch_comparison import compare_batching
 from dissector.analysis.diff.batching import ProducedBatches
 from dissector.analysis.diff.matching_keys import retried_step
 from dissector.analysis.diff.name_matching import NameMatching
 from dissector.analysis.diff.name_uses import NameUses
-from dissector.analysis.diff.statistical_comparison import compare_batching
 from tests.analysis.diff.cutting import recording
 from tests.analysis.diff.editing import Lines, bundled, compared, edited, entry_texts, lines_of, of, only
 from tests.analysis.diff.elsewhere import FURTHER_ID

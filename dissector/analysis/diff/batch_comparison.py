@@ -1,0 +1,137 @@
+"""Compare what was produced: the records, how they were batched, and how long they waited for more.
+
+A program that runs again batches its records otherwise: sizes may differ by half, and count only if there are enough
+batches.
+"""
+
+from array import array
+from collections.abc import Callable, Iterator, Sequence
+from typing import Final
+
+from dissector.analysis.diff.batching import MIN_BATCHES, NS_PER_MS, ProducedBatches, RecordSum
+from dissector.analysis.diff.compared_values import ComparedValue, EntityName
+from dissector.analysis.diff.formatting import format_value
+from dissector.analysis.diff.frequency_comparison import intervals_differ, is_same_size
+from dissector.analysis.diff.kept_numbers import as_column, median_of
+from dissector.analysis.diff.key_differences import KeyDifference
+from dissector.analysis.diff.name_matching import NameMatching
+from dissector.analysis.diff.result import DiffReason
+from dissector.core.text import counted, duration, size
+
+RECORDS: Final = ("topic_data", "partition_data", "records")
+SAME_RECORDS: Final = "same records"
+"""How the explanation of the same records in other partitions begins."""
+BATCH_SIZE: Final = "Produce.request.topic_data.partition_data.records:batching"
+LINGER: Final = "Produce.linger"
+NO_SETTING: Final = "no setting"
+LEAST_LIMIT: Final = 4_096
+"""Bytes. No client has a smaller largest size of batches."""
+FULL, MANY_FULL = 0.8, 0.25
+"""A batch of this share of the largest one is full; where this share of batches is full, a limit made them so."""
+
+
+def compare_batching(
+    a: ProducedBatches, b: ProducedBatches, names: NameMatching, *, is_partial: bool = False
+) -> Iterator[KeyDifference]:
+    """Compare which records were produced, but of partial captures, and how they were batched."""
+    if not is_partial:
+        yield from _compare_records(a, b, names)
+    yield from _compare_batches(a, b)
+
+
+def _compare_records(a: ProducedBatches, b: ProducedBatches, names: NameMatching) -> Iterator[KeyDifference]:
+    topics, keyed = _by_matched_topic(a, b, names)
+    for topic, sum_a in topics[0].items():  # in this order, as the first of equal entries is shown with what follows
+        sum_b = topics[1].get(topic)
+        if sum_b is None:
+            continue
+        if sum_a != sum_b:
+            if not (a.unread or b.unread):
+                texts = [counted(each.records, "record") for each in (sum_a, sum_b)]
+                yield _content_difference(
+                    texts, sum_a, sum_b, f"keys, values or headers differ in {format_value(topic)}"
+                )
+            continue
+        partitions = [{number: each for (name, number), each in side.items() if name == topic} for side in keyed]
+        if partitions[0] != partitions[1] and not names.compares_partitions_together:
+            texts = [", ".join(f"{each.records} in partition {n}" for n, each in sorted(side.items()))
+                     for side in partitions]  # fmt: skip
+            counts = ", same count in each partition" if texts[0] == texts[1] else ""
+            yield _content_difference(texts, sum_a, sum_b, f"{SAME_RECORDS}{counts}, but keys in other partitions")
+
+
+def _compare_batches(a: ProducedBatches, b: ProducedBatches) -> Iterator[KeyDifference]:
+    """Compare how large batches are, and how long records wait in them."""
+    if min(len(a.records), len(b.records)) >= MIN_BATCHES:
+        knob = _batching_setting(a, b)
+        sizes = [
+            *_compare_medians("records per batch", a.records, b.records, str, knob),
+            *_compare_medians("bytes per batch", a.sizes, b.sizes, size, knob),
+        ]
+        linger = _compare_lingers(a, b)
+        if linger is None or knob == BATCH_SIZE:
+            yield from sizes
+        if linger is not None:
+            followed = [] if knob == BATCH_SIZE else [f"{each.explanation}: {each.a} vs {each.b}" for each in sizes]
+            yield linger._replace(explanation="; ".join((linger.explanation, *followed)))
+
+
+def _batching_setting(a: ProducedBatches, b: ProducedBatches) -> str:
+    """Return the place of the setting that fits how batches differ: the largest size, where many batches of the side
+    that has larger ones are about as large as any; else how long records wait, where that differs; else none."""
+    larger = max(median_of(side.sizes) for side in (a, b))
+    if any(_are_often_full(side.sizes) for side in (a, b) if median_of(side.sizes) == larger):
+        return BATCH_SIZE
+    if min(len(a.waits_ms), len(b.waits_ms)) < MIN_BATCHES:
+        return NO_SETTING
+    waits_ns = [median_of(side.waits_ms) * NS_PER_MS for side in (a, b)]
+    return LINGER if intervals_differ(waits_ns[0], waits_ns[1]) else NO_SETTING
+
+
+def _compare_lingers(a: ProducedBatches, b: ProducedBatches) -> KeyDifference | None:
+    """Compare how long producers let records wait for more, if both sides have enough batches that show it."""
+    lingers_ms = [side.lingers_ms for side in (a, b)]
+    if min(map(len, lingers_ms)) < MIN_BATCHES:
+        return None
+    medians_ns = [round(median_of(each) * NS_PER_MS) for each in lingers_ms]
+    if not intervals_differ(*medians_ns):
+        return None
+    texts = [duration(each) for each in medians_ns]
+    words = "median, from a batch's first record to its request"
+    return KeyDifference("", ("linger",), DiffReason.TIMING, texts[0], texts[1], len(lingers_ms[0]), len(lingers_ms[1]),
+                         words, None, None, setting=LINGER)  # fmt: skip
+
+
+def _are_often_full(sizes: "array[int]") -> bool:
+    """Return whether many batches are about as large as any."""
+    column = as_column(sizes)
+    largest = int(column.max())
+    return largest >= LEAST_LIMIT and int((column >= FULL * largest).sum()) >= MANY_FULL * len(column)
+
+
+def _by_matched_topic(
+    a: ProducedBatches, b: ProducedBatches, names: NameMatching
+) -> tuple[list[dict[ComparedValue, RecordSum]], list[dict[tuple[ComparedValue, int], RecordSum]]]:
+    """Return each side's records by the topic's matched name; those with keys by topic and partition."""
+    topics: list[dict[ComparedValue, RecordSum]] = []
+    keyed: list[dict[tuple[ComparedValue, int], RecordSum]] = []
+    for n, side in enumerate((a, b)):
+        matched = {name: names.value(n, EntityName("topic", name)) for name in side.topics}
+        topics.append({matched[name]: each for name, each in side.topics.items()})
+        keyed.append({(matched[name], number): each for (name, number), each in side.keyed.items()})
+    return topics, keyed
+
+
+def _compare_medians(
+    name: str, a: "array[int]", b: "array[int]", show: Callable[[int], str], setting: str
+) -> Iterator[KeyDifference]:
+    medians = [round(median_of(each)) for each in (a, b)]
+    if not is_same_size(*medians):
+        texts = [show(each) for each in medians]
+        yield KeyDifference("request", RECORDS, DiffReason.BATCHING, texts[0], texts[1], len(a), len(b),
+                            f"median {name}", None, None, setting=setting)  # fmt: skip
+
+
+def _content_difference(texts: Sequence[str], a: RecordSum, b: RecordSum, explanation: str) -> KeyDifference:
+    return KeyDifference("request", RECORDS, DiffReason.CONTENT, texts[0], texts[1], a.records, b.records,
+                         explanation, None, None)  # fmt: skip
