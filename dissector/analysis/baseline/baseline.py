@@ -14,6 +14,7 @@ from dissector.analysis.diff.captured_span import lacking
 from dissector.analysis.diff.frequency_comparison import are_backoffs
 from dissector.analysis.diff.kept_numbers import median_of
 from dissector.analysis.diff.matching_keys import GROUP_PROTOCOLS
+from dissector.analysis.diff.produce_pace import produce_pace
 from dissector.analysis.diff.side_profile import SideProfile
 from dissector.core.text import clean
 
@@ -78,6 +79,6 @@ def _times(profile: SideProfile) -> dict[str, int]:
     if intervals_ns:
         times[INTERVAL] = round(median_of(intervals_ns))
     lingers_ms = profile.batches.lingers_ms
-    if len(lingers_ms) >= MIN_BATCHES:
+    if len(lingers_ms) >= MIN_BATCHES and not produce_pace(profile).follows_responses:
         times[LINGER] = round(median_of(lingers_ms) * NS_PER_MS)
     return times

@@ -23,6 +23,7 @@ SAME_RECORDS: Final = "same records"
 """How the explanation of the same records in other partitions begins."""
 BATCH_SIZE: Final = "Produce.request.topic_data.partition_data.records:batching"
 LINGER: Final = "Produce.linger"
+LINGER_PATH: Final = ("linger",)
 NO_SETTING: Final = "no setting"
 LEAST_LIMIT: Final = 4_096
 """Bytes. No client has a smaller largest size of batches."""
@@ -37,6 +38,22 @@ def compare_batching(
     if not is_partial:
         yield from _compare_records(a, b, names)
     yield from _compare_batches(a, b)
+
+
+def is_about_batches(found: KeyDifference) -> bool:
+    """Return whether a difference of Produce is how records were batched, or what follows from that."""
+    is_number = found.reason is DiffReason.COUNT and not (found.part or found.path or found.explanation)
+    return is_number or found.reason is DiffReason.BATCHING or found.path == LINGER_PATH
+
+
+def have_alike_batches(a: ProducedBatches, b: ProducedBatches) -> bool:
+    """Return whether most batches of both sides are alike, and they have as many records: who sends fewer has a few
+    large ones, of what came before it had a connection."""
+    records = [sum(of.records for of in side.topics.values()) for side in (a, b)]
+    if records[0] != records[1] or a.unread or b.unread or not (a.records and b.records):
+        return False
+    kinds = ((a.records, b.records), (a.per_request, b.per_request))
+    return all(is_same_size(*map(median_of, of_sides)) for of_sides in kinds)
 
 
 def _compare_records(a: ProducedBatches, b: ProducedBatches, names: NameMatching) -> Iterator[KeyDifference]:
@@ -98,7 +115,7 @@ def _compare_lingers(a: ProducedBatches, b: ProducedBatches) -> KeyDifference | 
         return None
     texts = [duration(each) for each in medians_ns]
     words = "median, from a batch's first record to its request"
-    return KeyDifference("", ("linger",), DiffReason.TIMING, texts[0], texts[1], len(lingers_ms[0]), len(lingers_ms[1]),
+    return KeyDifference("", LINGER_PATH, DiffReason.TIMING, texts[0], texts[1], len(lingers_ms[0]), len(lingers_ms[1]),
                          words, None, None, setting=LINGER)  # fmt: skip
 
 

@@ -5,7 +5,12 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Final
 
-from dissector.analysis.diff.batch_comparison import SAME_RECORDS, compare_batching
+from dissector.analysis.diff.batch_comparison import (
+    SAME_RECORDS,
+    compare_batching,
+    have_alike_batches,
+    is_about_batches,
+)
 from dissector.analysis.diff.batching import MIN_BATCHES
 from dissector.analysis.diff.captured_span import common_of, may_be_equal, may_have_missed, not_compared, sights
 from dissector.analysis.diff.client_settings import setting
@@ -26,6 +31,7 @@ from dissector.analysis.diff.name_uses import NameUses
 from dissector.analysis.diff.one_sided import one_sided
 from dissector.analysis.diff.pair_details import PairDecoder
 from dissector.analysis.diff.pairing import NO_EXCHANGES, pair_exchanges
+from dissector.analysis.diff.produce_pace import are_batched_by_waiting
 from dissector.analysis.diff.ranking import ordered
 from dissector.analysis.diff.rebalances import is_lookup_again, is_of_early_join, told_words
 from dissector.analysis.diff.result import (
@@ -46,7 +52,7 @@ IGNORED: Final = (
     "values of offsets, epochs and sequence numbers; only their presence is compared",
     "generated names (member ids, producer ids, UUIDs, fetch sessions); they are matched by their groups and uses",
     "how many members and fetch sessions there are, and which partitions a member gets; one connection more that is "
-    "opened while the client's others are busy; that a leader joins again which assigned nothing at first",
+    "opened while the client's others are busy; that a leader joins again before it reads",
     "responses with retriable errors; of retries after regular pauses these are compared, of others how many there are "
     "(within 3; of lookups of offsets, or if both sides have at least 3, within twice the standard deviation, too)",
     "2 more requests, or 10% more, of an API that clients call repeatedly; at the same rate half as many more, or any "
@@ -56,7 +62,8 @@ IGNORED: Final = (
     f"fields with more than {MAX_COMPARED_VALUES} values on both sides; the order of array elements",
     "the partitions of records without a key",
     f"how records are batched, below {MIN_BATCHES} batches, and the number of Produce requests, below "
-    f"{MIN_PRODUCE_REQUESTS}; from there on, both count as equal within a factor of 1.5",
+    f"{MIN_PRODUCE_REQUESTS}; from there on, both count as equal within a factor of 1.5, and the number if most "
+    "batches are alike; larger batches of a producer that sends when responses come, which take longer",
 )
 SET: Final = (DiffReason.VALUE, DiffReason.DEFAULT)
 SAID: Final = frozenset((("JoinGroup", "request", "reason"), ("LeaveGroup", "request", "members.reason")))
@@ -105,6 +112,8 @@ class _DiffBuilder:
         self._sights = sights(*self._spans)
         self._is_partial = any(each.is_partial for each in self._sights)
         self._uncompared = UncomparedRecords(self._sides, self._names)
+        self._are_batched_by_waiting: bool | None = None
+        """Not yet known."""
         self._missed = set[str](), set[str]()
         """APIs whose requests a side may have missed."""
 
@@ -147,8 +156,9 @@ class _DiffBuilder:
         grouped: dict[tuple[object, ...], DiffEntry] = {}
         by_key = [(key, each) for key, found in self._differences.items() for each in found]
         batches = self._uncompared.batches
-        batching = compare_batching(batches[0], batches[1], self._names, is_partial=self._is_partial)
         produce = MatchingKey(0, "Produce", (), "")
+        batching = compare_batching(batches[0], batches[1], self._names, is_partial=self._is_partial)
+        batching = (each for each in batching if not self._is_chance(produce, each))
         lost = [
             (key, each)
             for key in dict.fromkeys((*a, *b))
@@ -178,8 +188,19 @@ class _DiffBuilder:
     def _is_chance(self, key: MatchingKey, found: KeyDifference) -> bool:
         """Return whether a difference depends on when other members join and leave, or, of one client, on when it knows
         its topics: another client may always join before that; or is about records that say nothing of a client."""
+        if key.api == "Produce" and is_about_batches(found) and self._is_batched_by_chance(found):
+            return True
         is_early = self._is_one_client and is_of_early_join(key, found, self._keys)
         return is_early or is_lookup_again(key, found, self._keys) or self._uncompared.has(key, found)
+
+    def _is_batched_by_chance(self, found: KeyDifference) -> bool:
+        """Return whether batches are others because responses take longer, or their number because a few are large."""
+        is_number = found.reason is DiffReason.COUNT
+        if is_number and have_alike_batches(*(side.batches for side in self._sides)):
+            return True
+        if self._are_batched_by_waiting is None:
+            self._are_batched_by_waiting = are_batched_by_waiting(*self._sides)
+        return self._are_batched_by_waiting
 
     def _without_missed(self) -> tuple[Mapping[MatchingKey, KeyProfile], Mapping[MatchingKey, KeyProfile]]:
         """Return the keys of both sides without those of which the other side may have missed the requests."""

@@ -2,7 +2,7 @@
 
 A member looks up offsets after its first join or after each, of which partitions it has then: how often, and between
 which joins, is chance, if both sides are told of rebalances. A leader that does not know its topics yet assigns
-nothing, and joins again once it does: whether the first metadata comes before its first assignment is chance, too.
+nothing, or what it knows, and joins again: whether the first metadata comes before its first assignment is chance, too.
 """
 
 from collections.abc import Mapping, Sequence
@@ -57,11 +57,11 @@ def is_lookup_again(key: MatchingKey, found: KeyDifference, sides: Sequence[Keys
 
 
 def is_of_early_join(key: MatchingKey, found: KeyDifference, sides: Sequence[Keys]) -> bool:
-    """Return whether one side joins more often than the other, or says more then, only because its leader assigned
-    nothing at first."""
+    """Return whether one side joins more often than the other, or says more then, only because its leader joined again
+    before it began to read."""
     if key.api not in ("JoinGroup", "SyncGroup") or key.step:
         return False
-    early = [_empty_assignments(key._replace(api="SyncGroup"), keys) for keys in sides]
+    early = [_early_joins(key, keys) for keys in sides]
     joins = [len(keys[key].rows) - each for keys, each in zip(sides, early, strict=True)]
     if early[0] == early[1] or joins[0] != joins[1]:
         return False
@@ -72,15 +72,19 @@ def is_of_early_join(key: MatchingKey, found: KeyDifference, sides: Sequence[Key
     return is_said_again and has_all_values(more, less)
 
 
-def _empty_assignments(key: MatchingKey, keys: Keys) -> int:
-    """Return how often a member that leads its group all the time got no partitions."""
-    if key not in keys:
+def _early_joins(key: MatchingKey, keys: Keys) -> int:
+    """Return how often a member that leads its group all the time joined again before it looked up its partitions: as
+    it got none, or while it asked for metadata once more."""
+    syncs, joins, lookups = (keys.get(key._replace(api=api)) for api in ("SyncGroup", "JoinGroup", "OffsetFetch"))
+    if not syncs or not joins or syncs.fields.get(("request", ("assignments",)), {}).keys() != {NOT_EMPTY}:
         return 0
-    fields = keys[key].fields
-    if fields.get(("request", ("assignments",)), {}).keys() != {NOT_EMPTY}:
-        return 0
-    return sum(values[EMPTY] for (part, path), values in fields.items()
-               if part == "response" and path_without_labels(path) == ASSIGNED["SyncGroupResponse"])  # fmt: skip
+    empty = sum(values[EMPTY] for (part, path), values in syncs.fields.items()
+                if part == "response" and path_without_labels(path) == ASSIGNED["SyncGroupResponse"])  # fmt: skip
+    metadata = [row for of, profile in keys.items() if of.api == "Metadata" for row in profile.rows]
+    begins = lookups.rows[0] if lookups else 0
+    again = [each for each in joins.rows[1:] if each < begins]
+    of_syncs = zip(syncs.rows, again, strict=False)  # of all joins but the first
+    return max(empty, sum(any(sync < each < join for each in metadata) for sync, join in of_syncs))
 
 
 def is_same_order(a: Sequence[MatchingKey], b: Sequence[MatchingKey], sides: Sequence[Keys]) -> bool:

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from dissector.analysis.diff import DiffReason, batching
-from dissector.analysis.diff.batch_comparison import BATCH_SIZE, compare_batching
-from dissector.analysis.diff.batching import ProducedBatches
+from dissector.analysis.diff.batch_comparison import BATCH_SIZE, compare_batching, have_alike_batches
+from dissector.analysis.diff.batching import ProducedBatches, RecordSum
 from dissector.analysis.diff.name_matching import NameMatching
 from dissector.analysis.diff.name_uses import NameUses
 from dissector.analysis.diff.side_profile import SideProfile
@@ -97,3 +97,24 @@ def test_the_setting_behind_batches_of_the_same_median_size_is_the_same_from_bot
     names = NameMatching({}, {}, (NameUses({}), NameUses({})))
     for a, b in ((full, with_a_large_one), (with_a_large_one, full)):
         assert [found.setting for found in compare_batching(a, b, names)] == [BATCH_SIZE]
+
+
+@cases(
+    ("records", "per_request", "is_alike"),
+    [
+        ([1] * 297 + [3], [1] * 298, True),
+        ([1] * 130 + [95, 75], [1] * 132, True),  # what came before librdkafka had a connection
+        ([2] * 150, [1] * 150, False),
+        ([1] * 300, [2] * 150, False),  # Java sends the batches of several partitions together
+        ([1] * 200, [1] * 200, False),
+    ],
+)
+def test_a_few_large_batches_make_fewer_requests(records: list[int], per_request: list[int], *, is_alike: bool) -> None:
+    plain, other = ProducedBatches(), ProducedBatches()
+    for each, numbers, requests in ((plain, [1] * 300, [1] * 300), (other, records, per_request)):
+        each.records.extend(numbers)
+        each.per_request.extend(requests)
+        each.topics["orders"] = RecordSum(sum(numbers), 7)
+    assert have_alike_batches(plain, other) is have_alike_batches(other, plain) is is_alike
+    other.unread = 1
+    assert not have_alike_batches(plain, other)

@@ -3,6 +3,7 @@
 import base64
 import struct
 from array import array
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -10,11 +11,16 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from dissector.analysis.diff.compared_values import POSITION, Placeholder, compared_value
+from dissector.analysis.diff.compared_values import POSITION, ComparedValue, EntityName, Placeholder, compared_value
 from dissector.analysis.diff.frequency_comparison import compare_frequency
+from dissector.analysis.diff.key_differences import KeyDifference
 from dissector.analysis.diff.key_profile import KeyProfile, Retries
 from dissector.analysis.diff.matching_keys import MatchingKey
+from dissector.analysis.diff.message_leaves import EMPTY, NOT_EMPTY
+from dissector.analysis.diff.rebalances import Keys, is_of_early_join
+from dissector.analysis.diff.result import DiffReason
 from tests.analysis.diff.editing import Lines, bundled, compared, edited, of, side
+from tests.cases import cases
 from tools.lab.survey.recording_files import recording_path
 
 MS = 1_000_000
@@ -198,3 +204,37 @@ def test_what_another_client_requests_is_no_retry() -> None:
     assert found.request_time_ns[requested] > failed_ns
     assert list(retries.backoffs_ns) == [int(found.request_time_ns[again] - failed_ns)]
     assert retries.counts == {"COORDINATOR_LOAD_IN_PROGRESS": 1}
+
+
+def joined(
+    joins: Sequence[int], lookups: Sequence[int], metadata: int = 7, *, assignments: ComparedValue = NOT_EMPTY
+) -> Keys:
+    """The rows of a member's joins, of its lookups of offsets, and of a request for metadata."""
+    group = (EntityName("group", "billing"),)
+    sync = KeyProfile(
+        array("q", [each + 1 for each in joins]),
+        fields={("request", ("assignments",)): Counter([assignments] * len(joins))},
+    )
+    profiles = {"JoinGroup": KeyProfile(array("q", joins)), "SyncGroup": sync}
+    if lookups:
+        profiles["OffsetFetch"] = KeyProfile(array("q", lookups))
+    keys = {MatchingKey(0, api, group, ""): profile for api, profile in profiles.items()}
+    return keys | {MatchingKey(0, "Metadata", ("topics",), ""): KeyProfile(array("q", [metadata]))}
+
+
+@cases(
+    ("a", "b", "is_chance"),
+    [
+        (joined([5], [9]), joined([5, 8], [9]), True),  # kafka-python, whose first metadata came between
+        (joined([5], [9]), joined([5, 8], [9], metadata=5), False),  # it knew nothing more
+        (joined([5], [9]), joined([5, 12], [9]), False),
+        (joined([5], [9]), joined([5, 8, 12], [9]), False),
+        (joined([5], [9]), joined([5, 8], [9], assignments=EMPTY), False),  # it leads no group: another member
+        (joined([5, 12], [9]), joined([5, 8, 12], [9]), True),
+    ],
+)
+def test_a_leader_may_join_again_before_it_reads(a: Keys, b: Keys, *, is_chance: bool) -> None:
+    key = MatchingKey(0, "JoinGroup", (EntityName("group", "billing"),), "")
+    rows = [len(keys[key].rows) for keys in (a, b)]
+    found = KeyDifference("", (), DiffReason.COUNT, str(rows[0]), str(rows[1]), rows[0], rows[1], "", 5, 5)
+    assert is_of_early_join(key, found, (a, b)) is is_chance
