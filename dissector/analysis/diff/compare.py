@@ -26,6 +26,7 @@ from dissector.analysis.diff.key_profile import KeyProfile
 from dissector.analysis.diff.listed_names import listed_on_one_side
 from dissector.analysis.diff.matching_keys import GROUP_PROTOCOLS, NO_TOPICS, MatchingKey
 from dissector.analysis.diff.message_leaves import path_without_labels
+from dissector.analysis.diff.moved_leaders import is_validation
 from dissector.analysis.diff.name_matching import NameMatching
 from dissector.analysis.diff.name_uses import NameUses
 from dissector.analysis.diff.one_sided import one_sided
@@ -33,7 +34,7 @@ from dissector.analysis.diff.pair_details import PairDecoder
 from dissector.analysis.diff.pairing import NO_EXCHANGES, pair_exchanges
 from dissector.analysis.diff.produce_pace import are_batched_by_waiting
 from dissector.analysis.diff.ranking import ordered
-from dissector.analysis.diff.rebalances import is_lookup_again, is_of_early_join, told_words
+from dissector.analysis.diff.rebalances import is_lookup_again, is_of_early_join, is_of_last_rebalance, told_words
 from dissector.analysis.diff.result import (
     DiffEntry,
     DiffReason,
@@ -51,8 +52,10 @@ IGNORED: Final = (
     "times; median intervals of repeated requests and of retries count as equal within a factor of 1.5",
     "values of offsets, epochs and sequence numbers; only their presence is compared",
     "generated names (member ids, producer ids, UUIDs, fetch sessions); they are matched by their groups and uses",
-    "how many members and fetch sessions there are, and which partitions a member gets; one connection more that is "
-    "opened while the client's others are busy; that a leader joins again before it reads",
+    "how many members and fetch sessions there are, and which partitions a member gets; that a leader joins again "
+    "before it reads, or a member before it leaves",
+    "which broker leads a partition or coordinates a group, and what a client does to follow a leader that moves; one "
+    "connection more that is opened while the client's others are busy, or to ask another broker",
     "responses with retriable errors; of retries after regular pauses these are compared, of others how many there are "
     "(within 3; of lookups of offsets, or if both sides have at least 3, within twice the standard deviation, too)",
     "2 more requests, or 10% more, of an API that clients call repeatedly; at the same rate half as many more, or any "
@@ -169,7 +172,7 @@ class _DiffBuilder:
         alone = [
             (key, each)
             for key, each in one_sided(*self._without_missed(), self._names)
-            if not self._is_first_to_ask(key, each)
+            if not (self._is_first_to_ask(key, each) or is_validation(key, self._keys))
         ]
         for key, each in (*lost, *by_key, *((produce, each) for each in batching), *alone):
             entry = self._entry(key, each)
@@ -191,7 +194,9 @@ class _DiffBuilder:
         if key.api == "Produce" and is_about_batches(found) and self._is_batched_by_chance(found):
             return True
         is_early = self._is_one_client and is_of_early_join(key, found, self._keys)
-        return is_early or is_lookup_again(key, found, self._keys) or self._uncompared.has(key, found)
+        if is_early or (self._is_one_client and is_of_last_rebalance(key, found, self._keys)):
+            return True
+        return is_lookup_again(key, found, self._keys) or self._uncompared.has(key, found)
 
     def _is_batched_by_chance(self, found: KeyDifference) -> bool:
         """Return whether batches are others because responses take longer, or their number because a few are large."""

@@ -2,7 +2,8 @@
 
 A client that needs a connection while those that it has are busy, or not yet ready, opens one more, where it could have
 used one of them a moment later or sooner: one connection more is then chance. Connections of a pool are used for one
-role each; metadata is asked for on any connection of a client.
+role each; metadata is asked for on any connection of a client. With several brokers it is chance whether the one that
+is asked leads a partition, too; and a leader that moves takes its clients along.
 """
 
 from collections import Counter
@@ -12,14 +13,18 @@ from typing import Final
 
 import numpy as np
 
-from dissector.analysis.diff.connection_roles import BOOTSTRAP, part_of
+from dissector.analysis.diff.connection_roles import BOOTSTRAP, PRODUCER_ID, part_of
 from dissector.analysis.diff.kept_numbers import as_column
 from dissector.analysis.diff.matching_keys import MatchingKey
+from dissector.analysis.diff.moved_leaders import moved_leaders
 from dissector.analysis.diff.result import DiffEntry, DiffReason
 from dissector.analysis.diff.side import DiffSide
 from dissector.analysis.diff.side_profile import SideProfile
 from dissector.core.arrays import Int64
 
+TO_ANY: Final = frozenset((BOOTSTRAP, PRODUCER_ID))
+"""Roles of connections for what any broker answers."""
+TO_LEADERS: Final = frozenset(("fetch", "produce"))
 MOST_LOOKED_AT: Final = 64
 """Connections of a role, or for a bootstrap connection of all: of more, one is no matter."""
 
@@ -40,8 +45,10 @@ def compare_connections(
     if counts[0] == counts[1] or (totals[0] == totals[1] and any(lost)):
         return
     differing = sorted(role for role in counts[0] | counts[1] if counts[0][role] != counts[1][role])
-    if is_one_client and all(_is_chance(sides, [each.get(role) for each in numbers], role) for role in differing):
-        return
+    if is_one_client:
+        to_any = TO_ANY if _are_to_any_broker(sides, numbers) else frozenset[str]()
+        if all(role in to_any or _is_chance(sides, [each.get(role) for each in numbers], role) for role in differing):
+            return
     listed = [", ".join(f"{side[role]} {role}" for role in differing if side[role]) for side in counts]
     none = f"no {' or '.join(differing)}"
     texts = [f"{total} with {roles or none}" for total, roles in zip(totals, listed, strict=True)]
@@ -60,13 +67,24 @@ def _only_for(keys: Collection[MatchingKey], side: SideProfile) -> Iterator[tupl
 
 
 def _is_chance(sides: tuple[SideProfile, SideProfile], numbers: list[Int64 | None], role: str) -> bool:
-    """Return whether both sides have connections in a role, and one of them one more that was opened in need."""
+    """Return whether one side has a connection more in a role than the other: one that was opened in need, or, where a
+    leader has moved on that side alone, to the new one."""
     of_a, of_b = numbers
     if of_a is None or of_b is None or abs(len(of_a) - len(of_b)) != 1:
         return False
-    more, side = max((of_a, sides[0]), (of_b, sides[1]), key=lambda each: len(each[0]))
+    more, side, other = (of_a, *sides) if len(of_a) > len(of_b) else (of_b, *sides[::-1])
+    if role in TO_LEADERS and moved_leaders(side.keys) and not moved_leaders(other.keys):
+        return True
     others = np.array(side.roles.numbers, np.int64) if role == BOOTSTRAP else more
     return len(others) <= MOST_LOOKED_AT and _has_one_in_need(side, more, others)
+
+
+def _are_to_any_broker(sides: tuple[SideProfile, SideProfile], numbers: list[dict[str, Int64]]) -> bool:
+    """Return whether the connections for what any broker answers are so few more as one side has more brokers than it
+    needs: a client asks one of them, and has a connection to it already, or not."""
+    counts = [sum(len(of_side.get(role, ())) for role in TO_ANY) for of_side in numbers]
+    more = sides[0] if counts[0] > counts[1] else sides[1]
+    return abs(counts[0] - counts[1]) < len(more.names.get("broker", ()))
 
 
 def _has_one_in_need(side: SideProfile, numbers: Int64, others: Int64) -> bool:

@@ -272,7 +272,7 @@ def _consequence_name(entry: DiffEntry, cause: DiffEntry) -> str:
     echo = next(echoes, None) if entry.part == "response" else None
     path = echo.rstrip(".") if echo else entry.path
     place = ".".join(filter(None, (entry.part, path)))
-    versions = f" ({_versions(entry)})" if entry.reason is DiffReason.VERSION else ""
+    versions = f" ({_versions(entry)})" if entry.reason is DiffReason.VERSION and entry.explanation else ""
     if not place:
         what = "requests" if entry.reason is DiffReason.ONE_SIDE else "number of requests"
         return " ".join(filter(None, (api, what, entry.subject)))

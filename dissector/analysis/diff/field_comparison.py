@@ -58,6 +58,7 @@ NO_EPOCH: Final = -1
 COMES_WITH_TIME: Final[dict[tuple[str, str], frozenset[ComparedValue]]] = {
     ("FetchRequest", "forgotten_topics_data"): frozenset((NOT_EMPTY,)),
     ("OffsetCommitRequest", "topics.partitions.committed_leader_epoch"): frozenset((NO_EPOCH,)),
+    ("ProduceResponse", "responses.partition_responses.log_append_time_ms"): frozenset((POSITION,)),
     **dict.fromkeys(
         (("OffsetFetchResponse", f"{above}topics.partitions.{name}") for above in ("", "groups.")
          for name in ("committed_offset", "committed_leader_epoch")), frozenset((POSITION,))
@@ -69,6 +70,7 @@ FILLED: Final[frozenset[ComparedValue]] = frozenset((EMPTY, NOT_EMPTY))
 """Whether an array has elements: of a fetch session that goes on it mostly has none."""
 SEVERAL: Final = 3
 """Fewer requests of a late capture do not show what its clients always do."""
+BROKER: Final = "broker"
 TOPIC_UUID: Final = "uuid"
 """The kind of the name of a topic of which only the id is known."""
 EMPTY_VALUES: Final[frozenset[ComparedValue]] = frozenset((None, "", EMPTY))
@@ -157,7 +159,7 @@ class _PartComparison:
             return
         if _differ_by_time(self._body, path, values_a, values_b):
             return
-        if self._is_other_lookup(path, values_a, values_b):
+        if self._is_other_lookup(path, values_a, values_b) or self._are_other_brokers(path, values_a, values_b):
             return
         if NOT_EMPTY in values_a & values_b and path_without_labels(path) == ASSIGNED.get(self._body):
             return
@@ -202,6 +204,13 @@ class _PartComparison:
                 of_others = (each.values for at, each in side.fields.items() if path_without_labels(at) == LOOKED_UP[1])
                 return more <= {value for values in of_others for value in values}
         return False
+
+    def _are_other_brokers(self, path: LeafPath, a: Set[ComparedValue], b: Set[ComparedValue]) -> bool:
+        """Return whether a response names another broker: which of them leads a partition, or coordinates a group, is
+        the cluster's choice, and the controller that it names is any."""
+        of_brokers = (isinstance(each, EntityName) and each.kind == BROKER for each in a ^ b)
+        have_one = all(any(isinstance(each, EntityName) for each in side) for side in (a, b))
+        return self._part == "response" and path[-1] != UNLABELED and have_one and all(of_brokers)
 
     def _one_side_has_null(self, field: Field) -> bool:
         """Return whether a field is nullable in the versions of exactly one side."""
@@ -283,7 +292,8 @@ def _differ_in_number(a: Set[ComparedValue], b: Set[ComparedValue]) -> bool:
 
 def _differ_by_time(body: str, path: LeafPath, a: Set[ComparedValue], b: Set[ComparedValue]) -> bool:
     """Return whether one side alone has, besides what both have, what comes with time: a session forgets partitions
-    that its consumer no longer reads, and a second lookup finds the offset that was committed after the first one."""
+    that its consumer no longer reads, a second lookup finds the offset that was committed after the first one, and a
+    broker says when it appended a batch that it has already."""
     return bool(a & b) and a ^ b <= COMES_WITH_TIME.get((body, path_without_labels(path)), frozenset())
 
 

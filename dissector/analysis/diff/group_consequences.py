@@ -23,6 +23,11 @@ FETCHED_OFFSETS: Final[frozenset[FieldKey]] = frozenset((
     *COMMITTED,
 ))  # fmt: skip
 """What depends on the group protocol: a member of KIP-848 fetches offsets with its epoch, after other assignments."""
+OFFSET_VERSIONS: Final[tuple[FieldKey, ...]] = (("OffsetFetch", "", "version"), ("OffsetCommit", "", "version"))
+"""Java's consumer of KIP-848 names topics by their ids, since v10, and its classic one does not."""
+SOFTWARE: Final[frozenset[FieldKey]] = frozenset(
+    ("ApiVersions", "request", f"client_software_{name}") for name in ("name", "version")
+)
 BY_ID: Final[tuple[FieldKey, ...]] = (
     ("Metadata", "request", "topics.name"),
     ("Metadata", "request", "topics.topic_id"),
@@ -146,8 +151,14 @@ def _group_protocol(entry: DiffEntry, entries: Mapping[FieldKey, DiffEntry]) -> 
     if join is None or not _is_instead(join, heartbeats):
         return None
     more, less = (entry.a, entry.b) if heartbeats.count_a else (entry.b, entry.a)
+    if field_of(entry) in OFFSET_VERSIONS and SOFTWARE.isdisjoint(entries):
+        return field_of(heartbeats) if _newest(more) > _newest(less) else None
     is_by_id = field_of(entry) in BY_ID and len(more.split(", ")) > len(less.split(", "))
     return field_of(heartbeats) if is_by_id or field_of(entry) in FETCHED_OFFSETS else None
+
+
+def _newest(versions: str) -> int:
+    return max(int(each.removeprefix("v")) for each in versions.split(", "))
 
 
 def _is_instead(entry: DiffEntry, other: DiffEntry) -> bool:

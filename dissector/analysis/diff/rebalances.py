@@ -2,7 +2,8 @@
 
 A member looks up offsets after its first join or after each, of which partitions it has then: how often, and between
 which joins, is chance, if both sides are told of rebalances. A leader that does not know its topics yet assigns
-nothing, or what it knows, and joins again: whether the first metadata comes before its first assignment is chance, too.
+nothing, or what it knows, and joins again: whether the first metadata comes before its first assignment is chance, too;
+and so is whether a member that leaves is told of a rebalance in time to join once more.
 """
 
 from collections.abc import Mapping, Sequence
@@ -85,6 +86,27 @@ def _early_joins(key: MatchingKey, keys: Keys) -> int:
     again = [each for each in joins.rows[1:] if each < begins]
     of_syncs = zip(syncs.rows, again, strict=False)  # of all joins but the first
     return max(empty, sum(any(sync < each < join for each in metadata) for sync, join in of_syncs))
+
+
+def is_of_last_rebalance(key: MatchingKey, found: KeyDifference, sides: Sequence[Keys]) -> bool:
+    """Return whether one side joins once more only because it was told to just before it left, and the other side left
+    instead."""
+    if key.api not in ("JoinGroup", "SyncGroup") or key.step or found.part or found.reason is not DiffReason.COUNT:
+        return False
+    few, more = sorted(sides, key=lambda keys: len(keys[key].rows))
+    told = [_rows(key, keys, "Heartbeat", REBALANCE) for keys in (few, more)]
+    if len(told[0]) != len(told[1]) or len(more[key].rows) - len(few[key].rows) != 1:
+        return False
+    joins, beats, leaves = ([_rows(key, keys, api) for keys in (few, more)]
+                            for api in ("JoinGroup", "Heartbeat", "LeaveGroup"))  # fmt: skip
+    has_left = told[0][-1:] > joins[0][-1:] and leaves[0][-1:] > told[0][-1:] > beats[0][-1:]
+    return has_left and bool(leaves[1]) and sum(row > joins[1][-1] for row in beats[1]) <= 1
+
+
+def _rows(key: MatchingKey, keys: Keys, api: str, step: str = "") -> list[int]:
+    """Return the rows of an API for the same group."""
+    of = key._replace(api=api, step=step)
+    return keys[of].rows.tolist() if of in keys else []
 
 
 def is_same_order(a: Sequence[MatchingKey], b: Sequence[MatchingKey], sides: Sequence[Keys]) -> bool:

@@ -17,7 +17,7 @@ from dissector.analysis.diff.key_differences import KeyDifference
 from dissector.analysis.diff.key_profile import KeyProfile, Retries
 from dissector.analysis.diff.matching_keys import MatchingKey
 from dissector.analysis.diff.message_leaves import EMPTY, NOT_EMPTY
-from dissector.analysis.diff.rebalances import Keys, is_of_early_join
+from dissector.analysis.diff.rebalances import REBALANCE, Keys, is_of_early_join, is_of_last_rebalance
 from dissector.analysis.diff.result import DiffReason
 from tests.analysis.diff.editing import Lines, bundled, compared, edited, of, side
 from tests.cases import cases
@@ -98,9 +98,14 @@ def refused(pauses_ms: Sequence[int]) -> KeyProfile:
         ("OffsetCommit", (40,), (56, 35, 43, 69, 30), True),
         ("ListOffsets", (74, 70, 80), (28, 27, 30), False),
         ("OffsetCommit", (74, 70, 80), (28, 27, 30), True),
+        ("Metadata", (141,), (206, 238, 245, 452, 809, 190), False),  # of MirrorMaker, for a topic that it has made
+        ("Metadata", (95,), (206, 238, 245, 452, 809, 190), True),
+        ("Metadata", (), (206, 238, 245, 452, 809, 190), True),
     ],
 )
-def test_lookups_wait_for_leaders(api: str, a: Sequence[int], b: Sequence[int], *, differs: bool) -> None:
+def test_lookups_wait_for_leaders_and_metadata_for_topics(
+    api: str, a: Sequence[int], b: Sequence[int], *, differs: bool
+) -> None:
     assert bool(counts(api, refused(a), refused(b))) is differs
 
 
@@ -238,3 +243,35 @@ def test_a_leader_may_join_again_before_it_reads(a: Keys, b: Keys, *, is_chance:
     rows = [len(keys[key].rows) for keys in (a, b)]
     found = KeyDifference("", (), DiffReason.COUNT, str(rows[0]), str(rows[1]), rows[0], rows[1], "", 5, 5)
     assert is_of_early_join(key, found, (a, b)) is is_chance
+
+
+def leaving(joins: Sequence[int], told: Sequence[int], beats: Sequence[int], leave: int = 99) -> Keys:
+    """The rows of a member's joins, of heartbeats that tell it to join again, and of others, and of its leaving."""
+    rows = {
+        ("JoinGroup", ""): joins,
+        ("Heartbeat", REBALANCE): told,
+        ("Heartbeat", ""): beats,
+        ("LeaveGroup", ""): [leave],
+    }
+    return {
+        MatchingKey(0, api, (EntityName("group", "billing"),), step): KeyProfile(array("q", of))
+        for (api, step), of in rows.items()
+        if of
+    }
+
+
+@cases(
+    ("a", "b", "is_chance"),
+    [
+        (leaving([5, 20], [18, 40], [7, 22]), leaving([5, 20, 41], [18, 40], [7, 22, 43]), True),  # sarama
+        (leaving([5, 20], [18, 40], [7, 22, 43]), leaving([5, 20, 41], [18, 40], [7, 22, 43]), False),  # it stayed
+        (leaving([5, 20], [18, 40], [7, 22]), leaving([5, 20, 41], [18, 40], [7, 22, 43, 60]), False),  # it had time
+        (leaving([5, 20], [18], [7, 22]), leaving([5, 20, 41], [18, 40], [7, 22, 43]), False),
+        (leaving([5], [4, 40], [7]), leaving([5, 20, 41], [4, 40], [7, 43]), False),
+    ],
+)
+def test_a_member_that_leaves_may_be_told_to_join_in_time(a: Keys, b: Keys, *, is_chance: bool) -> None:
+    key = MatchingKey(0, "JoinGroup", (EntityName("group", "billing"),), "")
+    rows = [len(keys[key].rows) for keys in (a, b)]
+    found = KeyDifference("", (), DiffReason.COUNT, str(rows[0]), str(rows[1]), rows[0], rows[1], "", 5, 5)
+    assert is_of_last_rebalance(key, found, (a, b)) is is_of_last_rebalance(key, found, (b, a)) is is_chance

@@ -16,6 +16,10 @@ def counted(api: str, subject: str, a: int, b: int) -> DiffEntry:
     return DiffEntry(api, "", "", DiffReason.COUNT, str(a), str(b), a, b, subject=subject)
 
 
+def alone(api: str, a: int, b: int) -> DiffEntry:
+    return DiffEntry(api, "", "", DiffReason.ONE_SIDE, str(a), str(b), a, b)
+
+
 @cases("order", [(0, 1, 2, 3), (3, 2, 1, 0), (1, 0, 3, 2)])
 def test_assignments_follow_from_the_joins_of_their_own_group(order: tuple[int, ...]) -> None:
     """Although both groups of a mirror join once more."""
@@ -74,3 +78,38 @@ def said(path: str, a: str, b: str) -> DiffEntry:
 def test_what_streams_says_and_asks_when_it_joins_again(more: DiffEntry, *, follows: bool) -> None:
     join = replace(counted("JoinGroup", "", 1, 3), explanation=f"{TOLD}: {{a}} 0, {{b}} 1")
     assert len(fold_consequences([join, more])) == (1 if follows else 2)
+
+
+def version(api: str, a: str, b: str) -> DiffEntry:
+    return DiffEntry(api, "", "version", DiffReason.VERSION, a, b, 1, 1)
+
+
+PROTOCOL = [alone("ConsumerGroupHeartbeat", 0, 9), alone("JoinGroup", 1, 0)]
+UPGRADE = DiffEntry("ApiVersions", "request", "client_software_version", DiffReason.VALUE, "4.2.0", "4.3.1", 5, 5)
+
+
+@cases(
+    ("entries", "kept"),
+    [
+        ([*PROTOCOL, version("OffsetFetch", "v9", "v10")], 1),  # Java's other consumer
+        ([*PROTOCOL, version("OffsetFetch", "v10", "v9")], 2),
+        ([*PROTOCOL, version("Fetch", "v17", "v18")], 2),
+        ([*PROTOCOL, version("OffsetFetch", "v9", "v10"), UPGRADE], 3),
+        ([version("OffsetFetch", "v9", "v10")], 1),
+    ],
+)
+def test_a_consumer_of_another_group_protocol_has_other_versions(entries: list[DiffEntry], kept: int) -> None:
+    assert len(fold_consequences(entries)) == kept
+
+
+def test_who_reads_what_is_committed_asks_for_stable_offsets() -> None:
+    stable, isolation = (
+        DiffEntry(api, "request", path, DiffReason.DEFAULT, a, b, 1, 1)
+        for api, path, a, b in (
+            ("OffsetFetch", "require_stable", "false", "true"),
+            ("Fetch", "isolation_level", "0 READ_UNCOMMITTED", "1 READ_COMMITTED"),
+        )
+    )
+    [entry] = fold_consequences([stable, isolation])
+    assert (entry.api, entry.explanation) == ("Fetch", "also changes OffsetFetch request.require_stable")
+    assert fold_consequences([stable]) == [stable]
