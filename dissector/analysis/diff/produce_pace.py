@@ -4,7 +4,6 @@ A producer with as many requests in flight as it allows itself keeps its records
 wait for longer, and batches are larger, where a cluster or a machine is slow. One that lingers sends at other times.
 """
 
-from collections.abc import Iterator
 from functools import partial
 from typing import Final, NamedTuple
 
@@ -16,7 +15,6 @@ from dissector.analysis.diff.kept_numbers import as_column, median_of
 from dissector.analysis.diff.side import DiffSide
 from dissector.analysis.diff.side_profile import SideProfile
 from dissector.core.arrays import Bool, Int64
-from dissector.index.index_columns import IndexColumns
 
 PROMPT: Final = 0.25
 """A request follows a response if it comes within this share of the time for which its records wait."""
@@ -56,20 +54,19 @@ def are_batched_by_waiting(a: SideProfile, b: SideProfile) -> bool:
 def _pace(side: DiffSide, rows: Int64, prompt_ns: float) -> ProducePace:
     found = side.capture.index.numbers(rows)
     found = found.where(found.has_latency)
-    if not len(found.connection):
+    sent_ns, latencies_ns = found.request_time_ns, found.latency_ns
+    count = len(sent_ns)
+    if not count:
         return ProducePace(follows_responses=False, latency_ns=0)
-    in_flight, pauses_ns = (np.concatenate(each) for each in zip(*_sends(found), strict=True))
+    times_ns = np.concatenate((sent_ns, sent_ns + latencies_ns))
+    order = np.lexsort((np.arange(2 * count) < count, times_ns, np.tile(found.connection, 2)))  # a response comes first
+    is_request = order < count
+    # As each request has its response, as many of both are before a connection's first.
+    in_flight = (np.cumsum(is_request) - np.cumsum(~is_request))[is_request] - 1
+    last = np.maximum.accumulate(np.where(is_request, 0, np.arange(2 * count)))[is_request]
+    connections = found.connection[order % count]
+    is_same = (connections[last] == connections[is_request]) & ~is_request[last]
+    is_prompt = is_same & (times_ns[order[is_request]] - times_ns[order[last]] <= prompt_ns)
     most = int(in_flight.max())
-    follows: Bool = (pauses_ns <= prompt_ns) | ((in_flight == most) & (most > 0))
-    return ProducePace(bool(follows.mean() >= MOSTLY), float(np.median(found.latency_ns)))
-
-
-def _sends(found: IndexColumns) -> Iterator[tuple[Int64, Int64]]:
-    """Yield for each connection how many requests were in flight when each was sent, and the time since the last
-    response."""
-    for connection in np.unique(found.connection):
-        sent_ns = found.request_time_ns[found.connection == connection]
-        answered_ns = np.sort(sent_ns + found.latency_ns[found.connection == connection])
-        sent_ns = np.sort(sent_ns)
-        answers = np.searchsorted(answered_ns, sent_ns, side="right")
-        yield np.arange(len(sent_ns)) - answers, sent_ns - np.append(0, answered_ns)[answers]
+    follows: Bool = is_prompt | ((in_flight == most) & (most > 0))
+    return ProducePace(bool(follows.mean() >= MOSTLY), float(np.median(latencies_ns)))
