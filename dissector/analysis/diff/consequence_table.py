@@ -25,7 +25,6 @@ CONSEQUENCES: Final[dict[FieldKey, tuple[FieldKey, ...]]] = {
     ("Fetch", "request", "session_epoch"): (("Fetch", "response", "session_id"),),
     ("Fetch", "request", "isolation_level"): (
         ("ListOffsets", "request", "isolation_level"),
-        ("OffsetFetch", "request", "require_stable"),
         ("Fetch", "response", "responses.partitions.aborted_transactions"),
     ),
     ("InitProducerId", "", ""): (

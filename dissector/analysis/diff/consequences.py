@@ -31,6 +31,9 @@ from dissector.protocol.schema.field_names import ERROR_CODES
 
 _NUMBER: Final = re.compile(r"\d+")
 WAIT: Final[FieldKey] = ("Fetch", "request", "max_wait_ms")
+ISOLATION: Final[FieldKey] = ("Fetch", "request", "isolation_level")
+COMMITTED: Final = "READ_COMMITTED"
+STABLE: Final[FieldKey] = ("OffsetFetch", "request", "require_stable")
 USER_DATA: Final[tuple[FieldKey, ...]] = (
     ("JoinGroup", "request", f"{SUBSCRIPTION}user_data"),
     ("JoinGroup", "request", f"{SUBSCRIPTION}user_data.generation"),
@@ -149,10 +152,14 @@ def _cause(entry: DiffEntry, entries: Mapping[FieldKey, DiffEntry]) -> FieldKey 
 
 
 def _cause_if_alike(entry: DiffEntry, entries: Mapping[FieldKey, DiffEntry]) -> FieldKey | None:
-    """Return the field that an entry follows from if what both say fits: who waits longer for a Fetch sends fewer; an
+    """Return the field that an entry follows from if what both say fits: who reads what is committed wants offsets that
+    no transaction changes (KIP-447); who waits longer for a Fetch sends fewer; an
     assignor's user data is decoded into fields of its own; before JoinGroup v4 no coordinator demands a member id
     (KIP-394); who joins once more gets one assignment more; with EndTxn v5 nobody adds partitions to transactions."""
     field = field_of(entry)
+    isolation = entries.get(ISOLATION)
+    if field == STABLE and isolation and _sides_with(COMMITTED, isolation) == _sides_with("true", entry):
+        return ISOLATION
     if field in FETCH_RATES and WAIT in entries and _waits(entry, entries[WAIT]):
         return WAIT
     if field in USER_DATA and entry.reason is DiffReason.ONE_SIDE and PROTOCOLS in entries:
@@ -173,6 +180,10 @@ def _cause_if_alike(entry: DiffEntry, entries: Mapping[FieldKey, DiffEntry]) -> 
     if field == ("SyncGroup", "", "") and join and _numbers_of(join) == _numbers_of(entry):
         return JOIN
     return None
+
+
+def _sides_with(word: str, entry: DiffEntry) -> tuple[bool, bool]:
+    return word in entry.a, word in entry.b
 
 
 def _numbers_of(entry: DiffEntry) -> tuple[object, ...]:

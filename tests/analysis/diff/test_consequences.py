@@ -102,14 +102,18 @@ def test_a_consumer_of_another_group_protocol_has_other_versions(entries: list[D
     assert len(fold_consequences(entries)) == kept
 
 
-def test_who_reads_what_is_committed_asks_for_stable_offsets() -> None:
-    stable, isolation = (
-        DiffEntry(api, "request", path, DiffReason.DEFAULT, a, b, 1, 1)
-        for api, path, a, b in (
-            ("OffsetFetch", "require_stable", "false", "true"),
-            ("Fetch", "isolation_level", "0 READ_UNCOMMITTED", "1 READ_COMMITTED"),
-        )
-    )
-    [entry] = fold_consequences([stable, isolation])
-    assert (entry.api, entry.explanation) == ("Fetch", "also changes OffsetFetch request.require_stable")
-    assert fold_consequences([stable]) == [stable]
+@cases(
+    ("a", "b", "follows"),
+    [
+        ("0 READ_UNCOMMITTED", "1 READ_COMMITTED", True),
+        ("1 READ_COMMITTED", "0 READ_UNCOMMITTED", False),  # Java wants them in any case
+        ("", "", False),
+    ],
+)
+def test_who_reads_what_is_committed_asks_for_stable_offsets(a: str, b: str, *, follows: bool) -> None:
+    stable = DiffEntry("OffsetFetch", "request", "require_stable", DiffReason.DEFAULT, "false", "true", 1, 1)
+    isolation = DiffEntry("Fetch", "request", "isolation_level", DiffReason.DEFAULT, a, b, 1, 1)
+    found = fold_consequences([stable, *([isolation] if a else [])])
+    assert (stable in found) is not follows
+    if follows:
+        assert [each.explanation for each in found] == ["also changes OffsetFetch request.require_stable"]
