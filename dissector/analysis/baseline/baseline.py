@@ -8,13 +8,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from dissector.analysis.diff.batching import MIN_BATCHES, NS_PER_MS
+from dissector.analysis.diff.batching import MIN_BATCHES
 from dissector.analysis.diff.behavior import BEHAVIORS, NOTHING
 from dissector.analysis.diff.captured_span import lacking
 from dissector.analysis.diff.frequency_comparison import are_backoffs
 from dissector.analysis.diff.kept_numbers import median_of
 from dissector.analysis.diff.matching_keys import GROUP_PROTOCOLS
-from dissector.analysis.diff.produce_pace import produce_pace
+from dissector.analysis.diff.produce_pace import linger_ns
 from dissector.analysis.diff.side_profile import SideProfile
 from dissector.core.text import clean
 
@@ -78,7 +78,7 @@ def _times(profile: SideProfile) -> dict[str, int]:
         times[BACK_OFF] = min(backoffs_ns)
     if intervals_ns:
         times[INTERVAL] = round(median_of(intervals_ns))
-    lingers_ms = profile.batches.lingers_ms
-    if len(lingers_ms) >= MIN_BATCHES and not produce_pace(profile).follows_responses:
-        times[LINGER] = round(median_of(lingers_ms) * NS_PER_MS)
+    median_ns = linger_ns(profile, MIN_BATCHES)
+    if median_ns is not None:
+        times[LINGER] = median_ns
     return times

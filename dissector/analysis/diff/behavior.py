@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
-from dissector.analysis.diff.batching import LONGEST_WAIT_MS, MIN_BATCHES, NS_PER_MS
+from dissector.analysis.diff.batching import LONGEST_WAIT_MS, MIN_BATCHES
 from dissector.analysis.diff.captured_span import lacking
 from dissector.analysis.diff.compared_values import ComparedValue, EntityName
 from dissector.analysis.diff.formatting import format_interval, format_value, format_values
@@ -15,7 +15,7 @@ from dissector.analysis.diff.kept_numbers import median_of
 from dissector.analysis.diff.key_profile import KeyProfile
 from dissector.analysis.diff.matching_keys import CLOSING_A_SESSION, GROUP_PROTOCOLS
 from dissector.analysis.diff.message_leaves import path_without_labels, time_set
-from dissector.analysis.diff.produce_pace import produce_pace
+from dissector.analysis.diff.produce_pace import linger_ns
 from dissector.analysis.diff.side import DiffSide
 from dissector.analysis.diff.side_profile import SideProfile
 from dissector.core.text import counted, duration, size
@@ -218,10 +218,11 @@ def _linger(side: SideProfile) -> str:
     waits_ms, lingers_ms = side.batches.waits_ms, side.batches.lingers_ms
     if waits_ms and (min(waits_ms) < -CLOCK_MS or max(waits_ms) > LONGEST_WAIT_MS):
         return "the program sets the timestamps"
-    if not lingers_ms or produce_pace(side).follows_responses:
+    median_ns = linger_ns(side)
+    if median_ns is None:
         return NOTHING
     few = "" if len(lingers_ms) >= MIN_BATCHES else f" ({counted(len(lingers_ms), 'batch', 'batches')})"
-    return f"median {duration(round(median_of(lingers_ms) * NS_PER_MS))}{few}"
+    return f"median {duration(median_ns)}{few}"
 
 
 def _fetch_sessions(side: SideProfile) -> str:

@@ -40,6 +40,17 @@ def produce_pace(profile: SideProfile) -> ProducePace:
     return profile.side.ask(partial(_pace, rows=np.sort(np.concatenate(rows)), prompt_ns=PROMPT * wait_ns))
 
 
+def linger_ns(profile: SideProfile, least: int = 1) -> int | None:
+    """Return the median time for which a producer lets records wait for more; None for fewer than `least` batches that
+    show it, or if they wait for responses, as most batches do."""
+    batches = profile.batches
+    if len(batches.lingers_ms) < least:
+        return None
+    linger_ms = median_of(batches.lingers_ms)
+    is_wait = linger_ms >= MOSTLY * median_of(batches.waits_ms)
+    return None if is_wait and produce_pace(profile).follows_responses else round(linger_ms * NS_PER_MS)
+
+
 def are_batched_by_waiting(a: SideProfile, b: SideProfile) -> bool:
     """Return whether the side whose responses take longer waits for them, and has batches that are larger for that."""
     if not (a.batches.sizes and b.batches.sizes):
@@ -62,7 +73,7 @@ def _pace(side: DiffSide, rows: Int64, prompt_ns: float) -> ProducePace:
     order = np.lexsort((np.arange(2 * count) < count, times_ns, np.tile(found.connection, 2)))  # a response comes first
     is_request = order < count
     # As each request has its response, as many of both are before a connection's first.
-    in_flight = (np.cumsum(is_request) - np.cumsum(~is_request))[is_request] - 1
+    in_flight = np.cumsum(np.where(is_request, 1, -1))[is_request] - 1
     last = np.maximum.accumulate(np.where(is_request, 0, np.arange(2 * count)))[is_request]
     connections = found.connection[order % count]
     is_same = (connections[last] == connections[is_request]) & ~is_request[last]
