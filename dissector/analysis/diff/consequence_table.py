@@ -27,6 +27,10 @@ CONSEQUENCES: Final[dict[FieldKey, tuple[FieldKey, ...]]] = {
         ("ListOffsets", "request", "isolation_level"),
         ("Fetch", "response", "responses.partitions.aborted_transactions"),
     ),
+    ("Fetch", "request", "rack_id"): (
+        ("JoinGroup", "request", f"{SUBSCRIPTION}rack_id"),
+        ("ConsumerGroupHeartbeat", "request", "rack_id"),
+    ),
     ("InitProducerId", "", ""): (
         *(("Produce", "request", f"{BATCHES}{name}") for name in PRODUCER_FIELDS),
         ("Fetch", "response", "responses.partitions.aborted_transactions"),
@@ -89,9 +93,10 @@ CONSEQUENCES: Final[dict[FieldKey, tuple[FieldKey, ...]]] = {
 """By cause: an incremental Fetch names only what changed (KIP-227); who lingers sends fewer batches; brokers list
 aborted transactions only for READ_COMMITTED (KIP-98), where only idempotent producers have an id; the version of
 Produce says which magic batches have, and later ones have more attributes (KIP-32, KIP-98); a later subscription has
-more fields (KIP-429, KIP-792, KIP-881); a broker hides features that an old client could not read (KIP-1022), and
-sends a message for success only in the versions that look up a single coordinator; a static member has its name in
-all requests of its group (KIP-345); a broker returns what was committed, and answers what was asked."""
+more fields (KIP-429, KIP-792, KIP-881), of which a rack is that for Fetch (KIP-392); a broker hides features that an
+old client could not read (KIP-1022), and sends a message for success only in the versions that look up a single
+coordinator; a static member has its name in all requests of its group (KIP-345); a broker returns what was committed,
+and answers what was asked."""
 ECHOES: Final = (
     ("JoinGroup", SUBSCRIPTION, "members.metadata."),
     ("SyncGroup", "assignments.assignment.", "assignment."),

@@ -25,6 +25,7 @@ from dissector.analysis.diff.group_consequences import (
 )
 from dissector.analysis.diff.key_differences import ELEMENTS
 from dissector.analysis.diff.matching_keys import CLOSING_A_SESSION
+from dissector.analysis.diff.moved_leaders import REFUSALS
 from dissector.analysis.diff.result import DiffEntry, DiffReason
 from dissector.protocol.schema.error_codes import ErrorCode
 from dissector.protocol.schema.field_names import ERROR_CODES
@@ -38,6 +39,12 @@ USER_DATA: Final[tuple[FieldKey, ...]] = (
     ("JoinGroup", "request", f"{SUBSCRIPTION}user_data"),
     ("JoinGroup", "request", f"{SUBSCRIPTION}user_data.generation"),
 )
+BYTES: Final[tuple[FieldKey, ...]] = (
+    ("Fetch", "request", "topics.partitions.partition_max_bytes"), ("Fetch", "request", "max_bytes"),
+)  # fmt: skip
+PRODUCE: Final[FieldKey] = ("Produce", "", "")
+METADATA: Final[FieldKey] = ("Metadata", "", "")
+MOVED: Final = re.compile("retries after .*(" + "|".join(sorted(REFUSALS)) + ")")
 RECORDS: Final[FieldKey] = ("Produce", "request", "topic_data.partition_data.records")
 PARTITIONS: Final[tuple[FieldKey, ...]] = (
     ("Produce", "request", "topic_data.partition_data"), ("Produce", "response", "responses.partition_responses"),
@@ -153,15 +160,22 @@ def _cause(entry: DiffEntry, entries: Mapping[FieldKey, DiffEntry]) -> FieldKey 
 
 def _cause_if_alike(entry: DiffEntry, entries: Mapping[FieldKey, DiffEntry]) -> FieldKey | None:
     """Return the field that an entry follows from if what both say fits: who reads what is committed wants offsets that
-    no transaction changes (KIP-447); who waits longer for a Fetch sends fewer; an
-    assignor's user data is decoded into fields of its own; before JoinGroup v4 no coordinator demands a member id
-    (KIP-394); who joins once more gets one assignment more; with EndTxn v5 nobody adds partitions to transactions."""
+    no transaction changes (KIP-447); who waits longer for a Fetch, or gets more, sends fewer; who is refused by a
+    leader asks for metadata; an assignor's user data is decoded into fields of its own; before JoinGroup v4 no
+    coordinator demands a member id (KIP-394); who joins once more gets one assignment more; with EndTxn v5 nobody adds
+    partitions to transactions."""
     field = field_of(entry)
     isolation = entries.get(ISOLATION)
     if field == STABLE and isolation and _sides_with(COMMITTED, isolation) == _sides_with("true", entry):
         return ISOLATION
-    if field in FETCH_RATES and WAIT in entries and _waits(entry, entries[WAIT]):
+    if field in FETCH_RATES and WAIT in entries and _sends_more(entry, entries[WAIT]):
         return WAIT
+    limit = next((each for each in BYTES if field in FETCH_RATES and each in entries), None)
+    if limit is not None and _sends_more(entry, entries[limit]):
+        return limit
+    retries = entries.get(PRODUCE)
+    if field == METADATA and retries and MOVED.search(retries.explanation) and _are_both_more(entry, retries):
+        return PRODUCE
     if field in USER_DATA and entry.reason is DiffReason.ONE_SIDE and PROTOCOLS in entries:
         return PROTOCOLS
     is_unnamed = ["empty" in text.split(", ") for text in (entry.a, entry.b)]
@@ -203,13 +217,19 @@ def _is_of_transactions(entry: DiffEntry, begins: DiffEntry | None) -> bool:
     return field_of(entry) == CONNECTIONS and is_alone and (entry.count_a > entry.count_b) == bool(begins.count_a)
 
 
-def _waits(entry: DiffEntry, waits: DiffEntry) -> bool:
-    """Return whether the side whose Fetch requests wait longer sends fewer of them."""
-    found = [_NUMBER.search(text) for text in (waits.a, waits.b)]
+def _sends_more(entry: DiffEntry, limits: DiffEntry) -> bool:
+    """Return whether the side whose Fetch requests wait for less, or return less, sends more of them."""
+    found = [_NUMBER.search(text) for text in (limits.a, limits.b)]
     if entry.reason not in (DiffReason.COUNT, DiffReason.RATE, DiffReason.TIMING) or not all(found):
         return False
     a, b = (int(each[0]) for each in found if each)
     return (a > b) == (entry.count_a < entry.count_b)
+
+
+def _are_both_more(entry: DiffEntry, other: DiffEntry) -> bool:
+    """Return whether one side has more in both entries, which are numbers."""
+    is_number = entry.reason in (DiffReason.COUNT, DiffReason.RATE)
+    return is_number and (entry.count_a > entry.count_b) == (other.count_a > other.count_b)
 
 
 def _asks_for(request: DiffEntry, response: DiffEntry) -> bool:

@@ -61,6 +61,9 @@ MEMBERS: Final[FieldKey] = ("JoinGroup", "response", "members")
 """Of a further member, which is not the leader, empty."""
 TOPICS: Final[FieldKey] = ("Fetch", "request", "topics")
 LEAVE: Final[FieldKey] = ("LeaveGroup", "", "")
+REASON: Final[FieldKey] = ("JoinGroup", "request", "reason")
+GIVEN_ID: Final = "with the given member-id"
+"""Part of what Java gives as the reason of a second join (KIP-800)."""
 SKIPS: Final[FieldKey] = ("JoinGroup", "response", "skip_assignment")
 JOIN_VERSION: Final[FieldKey] = ("JoinGroup", "", "version")
 MEMBER_ID_REQUIRED: Final = f"with {ErrorCode.MEMBER_ID_REQUIRED.name}"
@@ -122,6 +125,8 @@ def _is_of_static_member(entry: DiffEntry, instance: DiffEntry | None) -> bool:
     field = field_of(entry)
     if field == MEMBER_ID:
         return "empty" in static.split(", ") and "empty" not in other.split(", ")
+    if field == REASON:
+        return GIVEN_ID in other and GIVEN_ID not in static
     if field == SKIPS:
         return "true" in static.split(", ") and "true" not in other.split(", ")
     is_refused = field == JOIN and entry.subject.endswith(MEMBER_ID_REQUIRED)

@@ -117,3 +117,34 @@ def test_who_reads_what_is_committed_asks_for_stable_offsets(a: str, b: str, *, 
     assert (stable in found) is not follows
     if follows:
         assert [each.explanation for each in found] == ["also changes OffsetFetch request.require_stable"]
+
+
+def asked(path: str, a: str, b: str) -> DiffEntry:
+    return DiffEntry("Fetch", "request", path, DiffReason.VALUE, a, b, 14, 28)
+
+
+LIMIT = "topics.partitions.partition_max_bytes"
+RETRIED = replace(counted("Produce", "", 0, 6), explanation="retries after NOT_LEADER_OR_FOLLOWER")
+
+
+@cases(
+    ("cause", "entry", "follows"),
+    [
+        (asked(LIMIT, "1048576", "2048"), counted("Fetch", "", 14, 28), True),
+        (asked("max_bytes", "52428800", "60000"), counted("Fetch", "", 14, 28), True),
+        (asked(LIMIT, "2048", "1048576"), counted("Fetch", "", 14, 28), False),
+        (asked("min_bytes", "1048576", "2048"), counted("Fetch", "", 14, 28), False),
+        (asked("rack_id", "empty", "eu-1"), said(f"{SUBSCRIPTION}rack_id", "null", "eu-1"), True),
+        (asked("rack_id", "empty", "eu-1"), said(f"{SUBSCRIPTION}owned_partitions", "null", "eu-1"), False),
+        (RETRIED, counted("Metadata", "", 3, 9), True),
+        (RETRIED, counted("Metadata", "", 9, 3), False),
+        (replace(RETRIED, explanation="retries after CORRUPT_MESSAGE"), counted("Metadata", "", 3, 9), False),
+        (replace(RETRIED, explanation=""), counted("Metadata", "", 3, 9), False),
+        (said("group_instance_id", "null", "till-1"),
+         said("reason", "need to re-join with the given member-id: a member", "empty"), True),
+        (said("group_instance_id", "till-1", "null"),
+         said("reason", "need to re-join with the given member-id: a member", "empty"), False),
+    ],
+)  # fmt: skip
+def test_what_follows_from_a_setting_or_a_leader(cause: DiffEntry, entry: DiffEntry, *, follows: bool) -> None:
+    assert len(fold_consequences([entry, cause])) == (1 if follows else 2)
