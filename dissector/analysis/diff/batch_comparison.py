@@ -8,6 +8,8 @@ from array import array
 from collections.abc import Callable, Iterator, Sequence
 from typing import Final
 
+import numpy as np
+
 from dissector.analysis.diff.batching import MIN_BATCHES, NS_PER_MS, ProducedBatches, RecordSum
 from dissector.analysis.diff.compared_values import ComparedValue, EntityName
 from dissector.analysis.diff.formatting import format_value
@@ -27,8 +29,11 @@ LINGER_PATH: Final = ("linger",)
 NO_SETTING: Final = "no setting"
 LEAST_LIMIT: Final = 4_096
 """Bytes. No client has a smaller largest size of batches."""
-FULL, MANY_FULL = 0.8, 0.25
-"""A batch of this share of the largest one is full; where this share of batches is full, a limit made them so."""
+FULL, MANY_FULL, MOSTLY_FULL = 0.8, 0.25, 0.6
+"""A batch of this share of the largest one is full; where this share of batches is full, a limit made them so; where
+most are, so many records came that their lingers were cut short."""
+REGULAR, NEAR, NEAR_MS = 0.75, 0.25, 5
+"""Of lingers that are not: this share is near the median, within a share of it or some milliseconds."""
 
 
 def compare_batching(
@@ -95,10 +100,12 @@ def _compare_batches(a: ProducedBatches, b: ProducedBatches) -> Iterator[KeyDiff
 
 def _batching_setting(a: ProducedBatches, b: ProducedBatches) -> str:
     """Return the place of the setting that fits how batches differ: the largest size, where many batches of the side
-    that has larger ones are about as large as any; else how long records wait, where that differs; else none."""
-    larger = max(median_of(side.sizes) for side in (a, b))
-    if any(_are_often_full(side.sizes) for side in (a, b) if median_of(side.sizes) == larger):
-        return BATCH_SIZE
+    that has larger ones are about as large as any, or lingers of the other one are cut short; else how long records
+    wait, where that differs; else none."""
+    medians = [median_of(side.sizes) for side in (a, b)]
+    for side, median in zip((a, b), medians, strict=True):
+        if (median == max(medians) and _are_often_full(side.sizes)) or (median == min(medians) and are_cut_short(side)):
+            return BATCH_SIZE
     if min(len(a.waits_ms), len(b.waits_ms)) < MIN_BATCHES:
         return NO_SETTING
     waits_ns = [median_of(side.waits_ms) * NS_PER_MS for side in (a, b)]
@@ -111,7 +118,8 @@ def _compare_lingers(a: ProducedBatches, b: ProducedBatches) -> KeyDifference | 
     if min(map(len, lingers_ms)) < MIN_BATCHES:
         return None
     medians_ns = [round(median_of(each) * NS_PER_MS) for each in lingers_ms]
-    if not intervals_differ(*medians_ns):
+    shorter = a if medians_ns[0] < medians_ns[1] else b
+    if not intervals_differ(*medians_ns) or are_cut_short(shorter):
         return None
     texts = [duration(each) for each in medians_ns]
     words = "median, from a batch's first record to its request"
@@ -119,11 +127,22 @@ def _compare_lingers(a: ProducedBatches, b: ProducedBatches) -> KeyDifference | 
                          words, None, None, setting=LINGER)  # fmt: skip
 
 
-def _are_often_full(sizes: "array[int]") -> bool:
+def are_cut_short(batches: ProducedBatches) -> bool:
+    """Return whether a producer sends most batches because they are full, before it has lingered as long as it would:
+    they have several records, and wait differently long."""
+    lingers_ms = as_column(batches.lingers_ms)
+    if not len(lingers_ms) or not batches.records or median_of(batches.records) <= 1:
+        return False
+    median_ms = median_of(batches.lingers_ms)
+    is_near = np.abs(lingers_ms - median_ms) <= max(NEAR_MS, NEAR * median_ms)
+    return bool(is_near.mean() < REGULAR) and _are_often_full(batches.sizes, MOSTLY_FULL)
+
+
+def _are_often_full(sizes: "array[int]", share: float = MANY_FULL) -> bool:
     """Return whether many batches are about as large as any."""
     column = as_column(sizes)
     largest = int(column.max())
-    return largest >= LEAST_LIMIT and int((column >= FULL * largest).sum()) >= MANY_FULL * len(column)
+    return largest >= LEAST_LIMIT and int((column >= FULL * largest).sum()) >= share * len(column)
 
 
 def _by_matched_topic(

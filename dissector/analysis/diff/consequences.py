@@ -25,7 +25,7 @@ from dissector.analysis.diff.group_consequences import (
 )
 from dissector.analysis.diff.key_differences import ELEMENTS
 from dissector.analysis.diff.matching_keys import CLOSING_A_SESSION
-from dissector.analysis.diff.moved_leaders import REFUSALS
+from dissector.analysis.diff.producing_consequences import cause_in_producing
 from dissector.analysis.diff.result import DiffEntry, DiffReason
 from dissector.protocol.schema.error_codes import ErrorCode
 from dissector.protocol.schema.field_names import ERROR_CODES
@@ -42,20 +42,6 @@ USER_DATA: Final[tuple[FieldKey, ...]] = (
 BYTES: Final[tuple[FieldKey, ...]] = (
     ("Fetch", "request", "topics.partitions.partition_max_bytes"), ("Fetch", "request", "max_bytes"),
 )  # fmt: skip
-PRODUCE: Final[FieldKey] = ("Produce", "", "")
-METADATA: Final[FieldKey] = ("Metadata", "", "")
-MOVED: Final = re.compile("retries after .*(" + "|".join(sorted(REFUSALS)) + ")")
-RECORDS: Final[FieldKey] = ("Produce", "request", "topic_data.partition_data.records")
-PARTITIONS: Final[tuple[FieldKey, ...]] = (
-    ("Produce", "request", "topic_data.partition_data"), ("Produce", "response", "responses.partition_responses"),
-)  # fmt: skip
-"""Where other records go."""
-END_VERSION: Final[FieldKey] = ("EndTxn", "", "version")
-IMPLIED: Final[tuple[FieldKey, ...]] = (("AddPartitionsToTxn", "", ""), ("AddOffsetsToTxn", "", ""))
-"""What no client requests that ends its transactions with v5: Produce and TxnOffsetCommit do it as well (KIP-890)."""
-TRANSACTIONS: Final[FieldKey] = ("InitProducerId", "", "")
-COORDINATOR: Final = "transaction coordinator"
-"""The role of a connection."""
 FETCH_RATES: Final[tuple[FieldKey, ...]] = (("Fetch", "", ""), ("Fetch", "", "interval"))
 PER_CONNECTION: Final = frozenset(("ApiVersions", "SaslHandshake", "SaslAuthenticate"))
 """APIs that clients call once a connection."""
@@ -155,15 +141,14 @@ def _cause(entry: DiffEntry, entries: Mapping[FieldKey, DiffEntry]) -> FieldKey 
     connections = entries.get(CONNECTIONS)
     if field == (entry.api, "", "") and connections is not None and _is_once_a_connection(entry, connections):
         return CONNECTIONS
-    return cause_in_group(entry, entries) or _cause_if_alike(entry, entries)
+    return cause_in_group(entry, entries) or cause_in_producing(entry, entries) or _cause_if_alike(entry, entries)
 
 
 def _cause_if_alike(entry: DiffEntry, entries: Mapping[FieldKey, DiffEntry]) -> FieldKey | None:
     """Return the field that an entry follows from if what both say fits: who reads what is committed wants offsets that
-    no transaction changes (KIP-447); who waits longer for a Fetch, or gets more, sends fewer; who is refused by a
-    leader asks for metadata; an assignor's user data is decoded into fields of its own; before JoinGroup v4 no
-    coordinator demands a member id (KIP-394); who joins once more gets one assignment more; with EndTxn v5 nobody adds
-    partitions to transactions."""
+    no transaction changes (KIP-447); who waits longer for a Fetch, or gets more, sends fewer; an assignor's user data
+    is decoded into fields of its own; before JoinGroup v4 no coordinator demands a member id (KIP-394); who joins once
+    more gets one assignment more."""
     field = field_of(entry)
     isolation = entries.get(ISOLATION)
     if field == STABLE and isolation and _sides_with(COMMITTED, isolation) == _sides_with("true", entry):
@@ -173,9 +158,6 @@ def _cause_if_alike(entry: DiffEntry, entries: Mapping[FieldKey, DiffEntry]) -> 
     limit = next((each for each in BYTES if field in FETCH_RATES and each in entries), None)
     if limit is not None and _sends_more(entry, entries[limit]):
         return limit
-    retries = entries.get(PRODUCE)
-    if field == METADATA and retries and MOVED.search(retries.explanation) and _are_both_more(entry, retries):
-        return PRODUCE
     if field in USER_DATA and entry.reason is DiffReason.ONE_SIDE and PROTOCOLS in entries:
         return PROTOCOLS
     is_unnamed = ["empty" in text.split(", ") for text in (entry.a, entry.b)]
@@ -183,13 +165,6 @@ def _cause_if_alike(entry: DiffEntry, entries: Mapping[FieldKey, DiffEntry]) -> 
         return JOIN_VERSION
     if field == JOIN and entry.subject.endswith(MEMBER_ID_REQUIRED) and JOIN_VERSION in entries:
         return JOIN_VERSION
-    records = entries.get(RECORDS)
-    if field in PARTITIONS and records and records.reason is DiffReason.CONTENT and entry.explanation == ELEMENTS:
-        return RECORDS
-    if field in IMPLIED and entry.reason is DiffReason.ONE_SIDE and END_VERSION in entries:
-        return END_VERSION
-    if _is_of_transactions(entry, entries.get(TRANSACTIONS)):
-        return TRANSACTIONS
     join = entries.get(JOIN)
     if field == ("SyncGroup", "", "") and join and _numbers_of(join) == _numbers_of(entry):
         return JOIN
@@ -205,18 +180,6 @@ def _numbers_of(entry: DiffEntry) -> tuple[object, ...]:
     return entry.subject, entry.reason, entry.a, entry.b
 
 
-def _is_of_transactions(entry: DiffEntry, begins: DiffEntry | None) -> bool:
-    """Return whether an entry follows from one side alone producing in transactions: the other one produces outside of
-    any, and has no connection to their coordinator."""
-    if begins is None or begins.reason is not DiffReason.ONE_SIDE or "Produce" not in begins.explanation:
-        return False
-    if field_of(entry) == ("Produce", "", "") and entry.reason is DiffReason.ONE_SIDE:
-        return bool(entry.count_a) != bool(begins.count_a)
-    more, less = (entry.a, entry.b) if begins.count_a else (entry.b, entry.a)
-    is_alone = "," not in f"{more}{less}" and more.endswith(COORDINATOR) and less.endswith(COORDINATOR)
-    return field_of(entry) == CONNECTIONS and is_alone and (entry.count_a > entry.count_b) == bool(begins.count_a)
-
-
 def _sends_more(entry: DiffEntry, limits: DiffEntry) -> bool:
     """Return whether the side whose Fetch requests wait for less, or return less, sends more of them."""
     found = [_NUMBER.search(text) for text in (limits.a, limits.b)]
@@ -224,12 +187,6 @@ def _sends_more(entry: DiffEntry, limits: DiffEntry) -> bool:
         return False
     a, b = (int(each[0]) for each in found if each)
     return (a > b) == (entry.count_a < entry.count_b)
-
-
-def _are_both_more(entry: DiffEntry, other: DiffEntry) -> bool:
-    """Return whether one side has more in both entries, which are numbers."""
-    is_number = entry.reason in (DiffReason.COUNT, DiffReason.RATE)
-    return is_number and (entry.count_a > entry.count_b) == (other.count_a > other.count_b)
 
 
 def _asks_for(request: DiffEntry, response: DiffEntry) -> bool:

@@ -58,6 +58,7 @@ NO_EPOCH: Final = -1
 COMES_WITH_TIME: Final[dict[tuple[str, str], frozenset[ComparedValue]]] = {
     ("FetchRequest", "forgotten_topics_data"): frozenset((NOT_EMPTY,)),
     ("OffsetCommitRequest", "topics.partitions.committed_leader_epoch"): frozenset((NO_EPOCH,)),
+    ("FetchResponse", "responses.partitions.aborted_transactions"): frozenset((None,)),
     ("ProduceResponse", "responses.partition_responses.log_append_time_ms"): frozenset((POSITION,)),
     **dict.fromkeys(
         (("OffsetFetchResponse", f"{above}topics.partitions.{name}") for above in ("", "groups.")
@@ -292,8 +293,9 @@ def _differ_in_number(a: Set[ComparedValue], b: Set[ComparedValue]) -> bool:
 
 def _differ_by_time(body: str, path: LeafPath, a: Set[ComparedValue], b: Set[ComparedValue]) -> bool:
     """Return whether one side alone has, besides what both have, what comes with time: a session forgets partitions
-    that its consumer no longer reads, a second lookup finds the offset that was committed after the first one, and a
-    broker says when it appended a batch that it has already."""
+    that its consumer no longer reads, a second lookup finds the offset that was committed after the first one, a
+    broker says when it appended a batch that it has already, and nothing of the aborted transactions of a partition for
+    whose records a response had no room."""
     return bool(a & b) and a ^ b <= COMES_WITH_TIME.get((body, path_without_labels(path)), frozenset())
 
 

@@ -9,6 +9,7 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
+from dissector.analysis.diff.batch_comparison import are_cut_short
 from dissector.analysis.diff.batching import MIN_BATCHES, NS_PER_MS
 from dissector.analysis.diff.frequency_comparison import SIZE_TOLERANCE_RATIO
 from dissector.analysis.diff.kept_numbers import as_column, median_of
@@ -42,9 +43,9 @@ def produce_pace(profile: SideProfile) -> ProducePace:
 
 def linger_ns(profile: SideProfile, least: int = 1) -> int | None:
     """Return the median time for which a producer lets records wait for more; None for fewer than `least` batches that
-    show it, or if they wait for responses, as most batches do."""
+    show it, or if they wait for responses, as most batches do, or are full before."""
     batches = profile.batches
-    if len(batches.lingers_ms) < least:
+    if len(batches.lingers_ms) < least or are_cut_short(batches):
         return None
     linger_ms = median_of(batches.lingers_ms)
     is_wait = linger_ms >= MOSTLY * median_of(batches.waits_ms)

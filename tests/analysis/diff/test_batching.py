@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from dissector.analysis.diff import DiffReason, batching
-from dissector.analysis.diff.batch_comparison import BATCH_SIZE, compare_batching, have_alike_batches
+from dissector.analysis.diff.batch_comparison import BATCH_SIZE, LINGER, compare_batching, have_alike_batches
 from dissector.analysis.diff.batching import ProducedBatches, RecordSum
 from dissector.analysis.diff.name_matching import NameMatching
 from dissector.analysis.diff.name_uses import NameUses
@@ -118,3 +118,29 @@ def test_a_few_large_batches_make_fewer_requests(records: list[int], per_request
     assert have_alike_batches(plain, other) is have_alike_batches(other, plain) is is_alike
     other.unread = 1
     assert not have_alike_batches(plain, other)
+
+
+IRREGULAR_MS = [23, 31, 38, 41, 43, 46, 57, 64, 25, 60] * 6
+"""Of batches of three records of 2 kB, 10 ms after each other, to two partitions: `batch.size` is 8 kB."""
+
+
+@cases(
+    ("lingers_ms", "records", "expected"),
+    [
+        (IRREGULAR_MS, 3, [(BATCH_SIZE, "median records per batch"), (BATCH_SIZE, "median bytes per batch")]),
+        # near misses: a linger is regular, and a batch of one record is full of that
+        ([43] * 60, 3, [(LINGER, "median, from a batch's first record to its request")]),
+        (IRREGULAR_MS, 1, [(LINGER, "median, from a batch's first record to its request")]),
+    ],
+)
+def test_a_full_batch_cuts_a_linger_short(lingers_ms: list[int], records: int, expected: list[tuple[str, str]]) -> None:
+    short, full = ProducedBatches(), ProducedBatches()
+    for each, of_each, size, waits_ms in ((short, records, 6_200, lingers_ms), (full, 8, 16_500, [98] * 60)):
+        each.records.extend([of_each] * 60)
+        each.sizes.extend([size] * 60 if each is short else [16_500] * 50 + [33_000] * 10)
+        each.lingers_ms.extend(waits_ms)
+        each.waits_ms.extend(waits_ms)
+    names = NameMatching({}, {}, (NameUses({}), NameUses({})))
+    for a, b in ((short, full), (full, short)):
+        found = [(each.setting, each.explanation.split(";")[0]) for each in compare_batching(a, b, names)]
+        assert found == expected

@@ -124,6 +124,7 @@ def asked(path: str, a: str, b: str) -> DiffEntry:
 
 
 LIMIT = "topics.partitions.partition_max_bytes"
+SMALLER = DiffEntry("Produce", "request", "topic_data.partition_data.records", DiffReason.BATCHING, "5", "3", 64, 113)
 RETRIED = replace(counted("Produce", "", 0, 6), explanation="retries after NOT_LEADER_OR_FOLLOWER")
 
 
@@ -136,6 +137,9 @@ RETRIED = replace(counted("Produce", "", 0, 6), explanation="retries after NOT_L
         (asked("min_bytes", "1048576", "2048"), counted("Fetch", "", 14, 28), False),
         (asked("rack_id", "empty", "eu-1"), said(f"{SUBSCRIPTION}rack_id", "null", "eu-1"), True),
         (asked("rack_id", "empty", "eu-1"), said(f"{SUBSCRIPTION}owned_partitions", "null", "eu-1"), False),
+        (SMALLER, counted("Produce", "", 32, 57), True),
+        (SMALLER, counted("Produce", "", 57, 32), False),
+        (SMALLER, RETRIED, False),
         (RETRIED, counted("Metadata", "", 3, 9), True),
         (RETRIED, counted("Metadata", "", 9, 3), False),
         (replace(RETRIED, explanation="retries after CORRUPT_MESSAGE"), counted("Metadata", "", 3, 9), False),
