@@ -58,7 +58,8 @@ def test_every_exchange_is_in_one_pair(one: str, other: str) -> None:
 def test_differences_of_a_pair_have_an_entry(one: str, other: str) -> None:
     comparison = compared(bundled(one), bundled(other))
     reasons = {(entry.part, entry.reason) for entry in comparison.entries}
-    if ("", DiffReason.VERSION) in reasons:  # lists the fields that depend on it
+    follow_version = any("(since v" in entry.explanation for entry in comparison.entries)
+    if follow_version or ("", DiffReason.VERSION) in reasons:  # lists the fields that depend on it
         reasons.add(("request", DiffReason.VERSION))
     shown = [each for pair in comparison.pairs for each in comparison.differences(pair)]
     assert shown
