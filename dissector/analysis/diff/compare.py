@@ -53,7 +53,7 @@ IGNORED: Final = (
     "values of offsets, epochs and sequence numbers; only their presence is compared",
     "generated names (member ids, producer ids, UUIDs, fetch sessions); they are matched by their groups and uses",
     "how many members and fetch sessions there are, and which partitions a member gets; that a leader joins again "
-    "before it reads, or a member before it leaves",
+    "before it reads, or a member before it leaves; "
     "which broker leads a partition or coordinates a group, and what a client does to follow a leader that moves; one "
     "connection more that is opened while the client's others are busy, or to ask another broker",
     "responses with retriable errors; of retries after regular pauses these are compared, of others how many there are "
