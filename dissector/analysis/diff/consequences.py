@@ -39,9 +39,6 @@ USER_DATA: Final[tuple[FieldKey, ...]] = (
     ("JoinGroup", "request", f"{SUBSCRIPTION}user_data"),
     ("JoinGroup", "request", f"{SUBSCRIPTION}user_data.generation"),
 )
-BYTES: Final[tuple[FieldKey, ...]] = (
-    ("Fetch", "request", "topics.partitions.partition_max_bytes"), ("Fetch", "request", "max_bytes"),
-)  # fmt: skip
 FETCH_RATES: Final[tuple[FieldKey, ...]] = (("Fetch", "", ""), ("Fetch", "", "interval"))
 PER_CONNECTION: Final = frozenset(("ApiVersions", "SaslHandshake", "SaslAuthenticate"))
 """APIs that clients call once a connection."""
@@ -146,18 +143,15 @@ def _cause(entry: DiffEntry, entries: Mapping[FieldKey, DiffEntry]) -> FieldKey 
 
 def _cause_if_alike(entry: DiffEntry, entries: Mapping[FieldKey, DiffEntry]) -> FieldKey | None:
     """Return the field that an entry follows from if what both say fits: who reads what is committed wants offsets that
-    no transaction changes (KIP-447); who waits longer for a Fetch, or gets more, sends fewer; an assignor's user data
-    is decoded into fields of its own; before JoinGroup v4 no coordinator demands a member id (KIP-394); who joins once
-    more gets one assignment more."""
+    no transaction changes (KIP-447); who waits longer for a Fetch sends fewer; an assignor's user data is decoded into
+    fields of its own; before JoinGroup v4 no coordinator demands a member id (KIP-394); who joins once more gets one
+    assignment more."""
     field = field_of(entry)
     isolation = entries.get(ISOLATION)
     if field == STABLE and isolation and _sides_with(COMMITTED, isolation) == _sides_with("true", entry):
         return ISOLATION
-    if field in FETCH_RATES and WAIT in entries and _sends_more(entry, entries[WAIT]):
+    if field in FETCH_RATES and WAIT in entries and _waits(entry, entries[WAIT]):
         return WAIT
-    limit = next((each for each in BYTES if field in FETCH_RATES and each in entries), None)
-    if limit is not None and _sends_more(entry, entries[limit]):
-        return limit
     if field in USER_DATA and entry.reason is DiffReason.ONE_SIDE and PROTOCOLS in entries:
         return PROTOCOLS
     is_unnamed = ["empty" in text.split(", ") for text in (entry.a, entry.b)]
@@ -180,9 +174,9 @@ def _numbers_of(entry: DiffEntry) -> tuple[object, ...]:
     return entry.subject, entry.reason, entry.a, entry.b
 
 
-def _sends_more(entry: DiffEntry, limits: DiffEntry) -> bool:
-    """Return whether the side whose Fetch requests wait for less, or return less, sends more of them."""
-    found = [_NUMBER.search(text) for text in (limits.a, limits.b)]
+def _waits(entry: DiffEntry, waits: DiffEntry) -> bool:
+    """Return whether the side whose Fetch requests wait longer sends fewer of them."""
+    found = [_NUMBER.search(text) for text in (waits.a, waits.b)]
     if entry.reason not in (DiffReason.COUNT, DiffReason.RATE, DiffReason.TIMING) or not all(found):
         return False
     a, b = (int(each[0]) for each in found if each)

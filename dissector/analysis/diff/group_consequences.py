@@ -126,7 +126,7 @@ def _is_of_static_member(entry: DiffEntry, instance: DiffEntry | None) -> bool:
     if field == MEMBER_ID:
         return "empty" in static.split(", ") and "empty" not in other.split(", ")
     if field == REASON:
-        return GIVEN_ID in other and GIVEN_ID not in static
+        return GIVEN_ID in other and static == "empty"
     if field == SKIPS:
         return "true" in static.split(", ") and "true" not in other.split(", ")
     is_refused = field == JOIN and entry.subject.endswith(MEMBER_ID_REQUIRED)

@@ -123,7 +123,6 @@ def asked(path: str, a: str, b: str) -> DiffEntry:
     return DiffEntry("Fetch", "request", path, DiffReason.VALUE, a, b, 14, 28)
 
 
-LIMIT = "topics.partitions.partition_max_bytes"
 SMALLER = DiffEntry("Produce", "request", "topic_data.partition_data.records", DiffReason.BATCHING, "5", "3", 64, 113)
 RETRIED = replace(counted("Produce", "", 0, 6), explanation="retries after NOT_LEADER_OR_FOLLOWER")
 
@@ -131,10 +130,6 @@ RETRIED = replace(counted("Produce", "", 0, 6), explanation="retries after NOT_L
 @cases(
     ("cause", "entry", "follows"),
     [
-        (asked(LIMIT, "1048576", "2048"), counted("Fetch", "", 14, 28), True),
-        (asked("max_bytes", "52428800", "60000"), counted("Fetch", "", 14, 28), True),
-        (asked(LIMIT, "2048", "1048576"), counted("Fetch", "", 14, 28), False),
-        (asked("min_bytes", "1048576", "2048"), counted("Fetch", "", 14, 28), False),
         (asked("rack_id", "empty", "eu-1"), said(f"{SUBSCRIPTION}rack_id", "null", "eu-1"), True),
         (asked("rack_id", "empty", "eu-1"), said(f"{SUBSCRIPTION}owned_partitions", "null", "eu-1"), False),
         (SMALLER, counted("Produce", "", 32, 57), True),
@@ -146,6 +141,8 @@ RETRIED = replace(counted("Produce", "", 0, 6), explanation="retries after NOT_L
         (replace(RETRIED, explanation=""), counted("Metadata", "", 3, 9), False),
         (said("group_instance_id", "null", "till-1"),
          said("reason", "need to re-join with the given member-id: a member", "empty"), True),
+        (said("group_instance_id", "null", "till-1"),
+         said("reason", "need to re-join with the given member-id: a member", "empty, need to revoke"), False),
         (said("group_instance_id", "till-1", "null"),
          said("reason", "need to re-join with the given member-id: a member", "empty"), False),
     ],
