@@ -105,15 +105,15 @@ class _DiffBuilder:
         uses = NameUses(a.keys), NameUses(b.keys)
         self._names = NameMatching(a.names, b.names, uses)
         self._is_one_client = a.labeled_clients == b.labeled_clients
-        if self._is_one_client:
+        self._spans = a.span, b.span
+        self._sights = sights(*self._spans)
+        self._is_partial = any(each.is_partial for each in self._sights)
+        if self._is_one_client and not self._is_partial:  # of which lists a part was not captured nobody knows
             self._names.listed = listed_on_one_side(uses, self._names)
         self._keys = [{self._names.key(n, key): profile for key, profile in side.keys.items()} for n, side in
                       enumerate(self._sides)]  # fmt: skip
         self._connections = (a.roles.connections, b.roles.connections)
         self._differences: dict[MatchingKey, list[KeyDifference]] = {}
-        self._spans = a.span, b.span
-        self._sights = sights(*self._spans)
-        self._is_partial = any(each.is_partial for each in self._sights)
         self._uncompared = UncomparedRecords(self._sides, self._names)
         self._are_batched_by_waiting: bool | None = None
         """Not yet known."""

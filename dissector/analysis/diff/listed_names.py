@@ -36,6 +36,9 @@ class _Listed(NamedTuple):
     """The first of them."""
 
 
+NEVER: Final = _Listed(0, 1 << 62)
+
+
 class _Lists:
     """The lists that one side got."""
 
@@ -53,7 +56,9 @@ class _Lists:
                 case ("response", (field,)) if field == array:
                     self.counts[kind] = self.counts.get(kind, 0) + values.total()
                 case ("response", (field, ElementLabel(EntityName() as name), str())) if field == array:
-                    self.names[name] = _Listed(values.total(), profile.first_rows[place])
+                    known = self.names.get(name, NEVER)  # some fields are in some versions alone
+                    row = min(known.row, profile.first_rows[place])
+                    self.names[name] = _Listed(max(known.lists, values.total()), row)
 
     def lack(self, kind: str, name: EntityName | None) -> bool:
         """Return whether one of the lists of a kind is without a name."""

@@ -35,9 +35,10 @@ def side(sent: Sent) -> tuple[dict[str, dict[str, None]], NameUses]:
         for name in text.split():
             label = ElementLabel(EntityName("topic", name))
             part = "response" if api == "list" else "request"
-            place = (part, ("topics", label, "error_code"))
-            profile.fields.setdefault(place, Counter())[0] += 1
-            profile.first_rows.setdefault(place, row)
+            for field in ("error_code", "topic_id") if row % 2 else ("error_code",):  # in some versions alone
+                place = (part, ("topics", label, field))
+                profile.fields.setdefault(place, Counter())[0] += 1
+                profile.first_rows.setdefault(place, row)
             names.setdefault(name)
     return {"topic": names}, NameUses(keys)
 
@@ -62,6 +63,7 @@ MADE = ("CreateTopics", "beats")
         ([MADE, ("list", "beats"), ("Fetch", "beats")], [("list", ""), MADE, ("list", "beats")], {"Fetch": {"beats"}}),
         # near misses: the other side saw it in all of its lists, or got none; it was used before it was listed
         ([MADE, ("list", "beats"), ("Fetch", "beats")], [MADE, ("list", "beats")], {}),
+        ([MADE, ("list", "beats"), ("Fetch", "beats")], [MADE, ("list", "beats"), ("list", "beats")], {}),
         ([MADE, ("list", "beats"), ("Fetch", "beats")], [MADE], {}),
         ([MADE, ("Fetch", "beats"), ("list", "beats")], [("list", ""), MADE], {}),
         # a name that one side alone knows: it queries what it finds, and works with what it is told
