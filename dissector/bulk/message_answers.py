@@ -7,7 +7,7 @@ Invariant: an answer is the one that the decoded message gives (a property test)
 have none.
 """
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
@@ -63,7 +63,7 @@ class _Asked:
         reads = self.question.reads(self.side, body)
         if reads is None:
             return None
-        columns = [(number, column) for number, column in enumerate(program.columns) if _decides(column, reads)]
+        columns = [(number, column) for number, column in enumerate(program.columns) if decides(column, reads)]
         if any(column.type == "records" for _, column in columns):
             return None
         tests = [
@@ -142,7 +142,7 @@ class MessageAnswers:
         return answers
 
 
-def _decides(column: ColumnPlan, reads: Mapping[Path, object]) -> bool:
+def decides(column: ColumnPlan, reads: Collection[Path]) -> bool:
     """Whether an answer that depends on some fields depends on a column: of them, or of what is around them."""
     path = column.path
     return column.part is not Part.UNKNOWN_TAGS and any(each[: len(path)] == path for each in reads)

@@ -34,6 +34,7 @@ if TYPE_CHECKING:  # imported on use: a command needs few of them
     from dissector.bulk.packed_exchanges import PackedBodies
     from dissector.bulk.record_columns import CarriedColumns, RecordsFields, RecordsOfRows
     from dissector.bulk.single_batches import SingleBatches, SingleBatchReader
+    from dissector.bulk.subject_columns import SubjectColumns, SubjectsOfRows
     from dissector.bulk.tested_fields import Test, TestedFields, TestedMessages
     from dissector.core.columns import ValueNumbers
     from dissector.index.session_set import SessionChange
@@ -71,6 +72,10 @@ class ManyMessages:
         self._held = held
         self._bodies = held or BodyColumns(pipeline.indexer, pipeline.store, show_secrets=decoder.shows_secrets)
 
+    def apart(self) -> "ManyMessages":
+        """The same for another thread: what reads has buffers of its own."""
+        return ManyMessages(self._pipeline, self._rows, self._decoder, self._findings)
+
     @cached_property
     def _json(self) -> "JsonLines":
         from dissector.bulk.json_lines import JsonLines
@@ -102,6 +107,12 @@ class ManyMessages:
         from dissector.bulk.message_answers import MessageAnswers
 
         return MessageAnswers(self._bodies, self._decoder, self._indexer.conversation_state.topic_names)
+
+    @cached_property
+    def _subjects(self) -> "SubjectColumns":
+        from dissector.bulk.subject_columns import SubjectColumns
+
+        return SubjectColumns(self._indexer, self._bodies, self._decoder)
 
     @cached_property
     def _records(self) -> "RecordsOfRows":
@@ -233,6 +244,10 @@ class ManyMessages:
     def topic_names(self) -> Mapping[str, str]:
         """The names of topics by their ids, as far as the capture has taught them."""
         return self._indexer.conversation_state.topic_names
+
+    def subjects(self, rows: Int64) -> "SubjectsOfRows":
+        """The topics and groups of rows of connections: see `SubjectColumns`."""
+        return self._subjects.of(self._rows.index_rows(rows))
 
     def numbers(self, rows: Int64, names: Sequence[str], *, is_request: bool) -> "dict[str, OfBodies]":
         """Numbers that stand alone in the bodies of rows of connections, by name: see `BodyFields`."""

@@ -21,6 +21,7 @@ from dissector.protocol.schema.field_names import TOPIC_ID
 
 PARTITIONS: Final = frozenset(("partition", "partition_index", "partition_id", "partition_indexes"))
 _KEY_TYPE: Final = "key_type"
+_BODY: Final = "body"
 _EXCHANGE: Final = "exchange"
 """The kind of rows with messages."""
 _INTEGERS: Final = ("int8", "int16", "int32", "int64")
@@ -55,6 +56,11 @@ class MessageSubject:
         for place in self.places:
             by_message.setdefault(place.message, []).append(place.path)
         return {name: tuple(paths) for name, paths in by_message.items()}
+
+    def reads(self, body: str) -> Collection[Path]:
+        """The fields of a message on which its values depend, by their paths from ``body`` on."""
+        paths = [(_BODY, *path) for path in self.paths.get(body, ())]
+        return [*paths, (_BODY, self.beside)] if paths and self.beside else paths
 
     def of(self, exchange: Exchange) -> Iterable[object]:
         """The values of an exchange."""

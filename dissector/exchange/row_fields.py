@@ -69,25 +69,25 @@ def _subject(subject: MessageSubject) -> FromExchange:
     return lambda exchange: joined(dict.fromkeys(subject.of(exchange)))
 
 
-def error_names(exchange: Exchange) -> list[str]:
-    """Return the names of a response's errors, each once."""
-    codes = dict.fromkeys(code for code in ERROR.of(exchange) if isinstance(code, int) and code)
+def error_names(errors: Iterable[object]) -> list[str]:
+    """Return the names of a response's errors, each once, of the values of `ERROR`."""
+    codes = dict.fromkeys(code for code in errors if isinstance(code, int) and code)
     return [name_of(ERROR_CODE, code) for code in codes]
 
 
-def topic_names(exchange: Exchange) -> list[str]:
-    """Return names of topics, each once, and the ids of topics without a name."""
+def topic_names(exchange: Exchange, topics: Iterable[object]) -> list[str]:
+    """Return names of topics, each once, and the ids of topics without a name, of values of `TOPIC`."""
     contexts = [message.context for message in (exchange.request, exchange.response) if message is not None]
     names = {key: name for context in contexts for key, name in context.topic_names.items()}
-    return [*dict.fromkeys(str(names.get(str(topic), topic)) for topic in TOPIC.of(exchange) if topic)]
+    return [*dict.fromkeys(str(names.get(str(topic), topic)) for topic in topics if topic)]
 
 
 def _errors(exchange: Exchange) -> str | None:
-    return joined(error_names(exchange))
+    return joined(error_names(ERROR.of(exchange)))
 
 
 def _topics(exchange: Exchange) -> str | None:
-    return joined(topic_names(exchange))
+    return joined(topic_names(exchange, TOPIC.of(exchange)))
 
 
 def _severity(place: int) -> str:

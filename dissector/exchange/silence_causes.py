@@ -5,7 +5,7 @@ together uses this: decoded exchanges, columns of the index, and the tables' cur
 """
 
 from collections.abc import Sequence
-from typing import Final
+from typing import Final, Protocol, TypeVar
 
 from dissector.core.finding import Finding
 
@@ -23,8 +23,15 @@ OF_OPEN_CONNECTIONS: Final = frozenset(("unacknowledged", "broker-silent", "inje
 """Those of requests on connections that need not have been closed; the others are causes of a close."""
 
 
-def without_repetition(of_row: list[Finding], examined: Sequence[Finding]) -> list[Finding]:
+class _Coded(Protocol):
+    @property
+    def code(self) -> str: ...
+
+
+OfRow = TypeVar("OfRow", bound=_Coded)
+
+
+def without_repetition(of_row: Sequence[OfRow], examined: Sequence[Finding]) -> list[OfRow]:
     """Return the findings of a row that those of the examination do not say better."""
-    if not any(each.code in SILENCE_CAUSES for each in examined):
-        return of_row
-    return [each for each in of_row if each.code != UNANSWERED_CODE]
+    says_why = any(each.code in SILENCE_CAUSES for each in examined)
+    return [each for each in of_row if not says_why or each.code != UNANSWERED_CODE]

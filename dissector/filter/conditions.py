@@ -263,8 +263,7 @@ class SubjectCondition(_OfExchange):
     def reads(self, _side: str, body: str) -> Mapping[Path, NumberTest | None]:
         """As `MessageQuestion` says."""
         test = _number_test(self.predicate) if self.subject.values is None else None
-        paths = dict.fromkeys(((BODY, *path) for path in self.subject.paths.get(body, ())), test)
-        return paths | {(BODY, self.subject.beside): None} if paths and self.subject.beside else paths
+        return dict.fromkeys(self.subject.reads(body), test)
 
     def answer(self, _side: str, message: ExchangeMessage) -> bool:
         """As `MessageQuestion` says."""

@@ -29,7 +29,7 @@ from dissector.core.store import Store
 from dissector.exchange.decoder import ExchangeDecoder
 from dissector.exchange.message_subjects import ERROR
 from dissector.exchange.model import ExchangeMessage
-from dissector.findings.summary import NO_FINDINGS, UNKNOWN, FindingSummary
+from dissector.findings.summary import NO_FINDINGS, UNKNOWN, FindingKind, FindingSummary
 from dissector.index.exchange_table import NO_FRAME, Flag, RowKind
 from dissector.index.indexer import Indexer
 from dissector.protocol.codec.program import ColumnPlan
@@ -157,7 +157,8 @@ class MessageFindingColumn:
 
     def _summary(self, findings: list[Finding], errors: Iterable[object] = ()) -> int:
         """The number for what a row has; 0 where there are too many different ones."""
-        summary = reduce(FindingSummary.with_finding, findings, FindingSummary(errors=frozenset(errors)))
+        kinds = tuple(sorted(FindingKind(each.code, each.severity) for each in findings))
+        summary = reduce(FindingSummary.with_finding, findings, FindingSummary(errors=frozenset(errors), kinds=kinds))
         return self._summaries.of(summary) if len(self.summaries) < SUMMARIES else 0
 
 

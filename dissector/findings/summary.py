@@ -8,6 +8,13 @@ SEVERITIES: Final = tuple(Severity)
 NO_SEVERITY: Final = -1
 
 
+class FindingKind(NamedTuple):
+    """What a finding is, whatever its words and its place."""
+
+    code: str
+    severity: Severity
+
+
 class FindingSummary(NamedTuple):
     """The codes of a row's findings, the gravest severity, and the row's errors."""
 
@@ -16,6 +23,8 @@ class FindingSummary(NamedTuple):
     """From 0 for a note; `NO_SEVERITY` without findings."""
     errors: frozenset[object] = frozenset()
     """As a filter has them: 0 where a response that could have one has none."""
+    kinds: tuple[FindingKind, ...] = ()
+    """Of each finding, sorted, where these are few: those of a message alone."""
 
     def with_finding(self, finding: Finding) -> Self:
         """The same with one more finding."""

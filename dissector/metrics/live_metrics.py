@@ -2,18 +2,14 @@
 Prometheus to scrape."""
 
 from collections.abc import Callable
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, start_http_server
 
 from dissector.capture.errors import CaptureError
 from dissector.core.text import endpoint_name, os_reason
-from dissector.exchange.model import Exchange
-from dissector.exchange.row_fields import EXCHANGE
 from dissector.metrics.dimensions import MOST_LABEL_SETS, AllDimensions
-
-KINDS_APART: Final = EXCHANGE
-"""Rows of this kind have dimensions; of others only their number is counted."""
+from dissector.metrics.look import Look
 
 
 class ReadingState(NamedTuple):
@@ -48,14 +44,14 @@ class LiveMetrics:
             registry=registry,
         )  # fmt: skip
 
-    def add(self, exchange: Exchange, software: tuple[str, str]) -> None:
-        """Count a row."""
-        kind = exchange.fields.kind
-        self._rows.labels(kind).inc()
-        for finding in exchange.findings:
-            self._findings.labels(finding.code, finding.severity.value).inc()
-        if kind == KINDS_APART:
-            self._exchanges.add(exchange, software)
+    def add(self, look: Look) -> None:
+        """Count rows."""
+        for kind, count in look.kinds.items():
+            self._rows.labels(kind).inc(count)
+        for (code, severity), count in look.findings.items():
+            self._findings.labels(code, severity.value).inc(count)
+        if len(look.which):
+            self._exchanges.add(look)
 
     def came_from(self, before: ReadingState, now: ReadingState, uncounted: int) -> None:
         """Count how far reading came from one state to the next."""

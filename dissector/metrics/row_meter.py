@@ -6,7 +6,8 @@ when it is complete, or when so many wait for their response that it is given up
 
 import threading
 import time
-from typing import Final
+from collections.abc import Iterable, Iterator
+from typing import Final, TypeVar
 
 import numpy as np
 
@@ -14,12 +15,23 @@ from dissector.capture.live import Recording
 from dissector.capture_session import Capture
 from dissector.core.arrays import Int64
 from dissector.metrics.live_metrics import LiveMetrics, ReadingState
+from dissector.metrics.look import Looking
 
-SECONDS: Final = 0.25
-"""Between two looks, at least."""
-STEP: Final = 256
-"""Rows that are counted before it rests."""
+SECONDS: Final = 1
+"""Between two looks, at least: it takes a while for each kind of message that there is, however few there are of it."""
+STEP: Final = 1 << 13
+"""Rows that are counted at once, ..."""
+STEP_BYTES: Final = 1 << 24
+"""... and bytes of their frames, but for the last one."""
+LONGEST_SECONDS: Final = 0.1
+"""That it works without a rest, where rows have to be decoded or examined."""
 END_SECONDS: Final = 5
+
+Step = TypeVar("Step")
+
+
+class _ClosedError(Exception):
+    """The capture will be closed."""
 
 
 class RowMeter:
@@ -37,8 +49,13 @@ class RowMeter:
         self._waiting: Int64 = capture.incremental.pending_rows
         """Those of them that are not counted; so few that a look takes no longer where counting is behind."""
         self._state: ReadingState = ReadingState() if before is None else before._state
-        self._hurries = False
-        self._closed = threading.Event()
+        self._looking = Looking(capture)
+        self._rested = time.monotonic()
+        """When it last did."""
+        self._is_behind = False
+        """Whether the last look left out rows that were complete."""
+        self._is_closed = False
+        self._hurries = threading.Event()
         self._thread = threading.Thread(target=self._run, name="metrics", daemon=True)
 
     def __enter__(self) -> "RowMeter":
@@ -46,43 +63,64 @@ class RowMeter:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._closed.set()
+        self._is_closed = True
+        self._hurries.set()
         self._thread.join(END_SECONDS)
 
     def _run(self) -> None:
-        rest = SECONDS
-        while not self._closed.wait(rest):
-            begun = time.monotonic()
-            hurries, some = self._hurries, self.look()
+        self._rest(SECONDS)
+        while not self._is_closed:
+            hurries, some = self._hurries.is_set(), self.look()
             if hurries and not some:
                 return
-            took = 0 if hurries else time.monotonic() - begun
-            rest = took if hurries or some == STEP else max(SECONDS, took)
+            self._rest(0 if self._is_behind else SECONDS)
+
+    def _rest(self, least: float = 0) -> None:
+        """Rest as long as it has worked, and at least so many seconds."""
+        self._hurries.wait(max(least, time.monotonic() - self._rested))
+        self._rested = time.monotonic()
 
     def has_counted_all(self) -> bool:
         """Whether all rows that are complete are counted, where no others come: from now on it does not rest."""
-        self._hurries = True
+        self._hurries.set()
         return not self._thread.is_alive()
 
     def look(self) -> int:
-        """Count rows that have completed, at most `STEP`; return how many."""
+        """Count rows that have completed, at most `STEP` with about `STEP_BYTES`; return how many."""
         capture = self._capture
         seen = min(len(capture), self._seen + capture.limits.pending_requests + STEP - len(self._waiting))
         self._waiting = np.concatenate([self._waiting, np.arange(self._seen, seen)])
         self._seen = seen
-        complete = np.flatnonzero(self._may_be_counted())[:STEP]
-        rows = self._waiting[complete]
-        self._waiting = np.delete(self._waiting, complete)
+        complete = np.flatnonzero(self._may_be_counted())
+        rows = self._waiting[complete[:STEP]]
+        rows = rows[: int(np.searchsorted(np.cumsum(capture.index.sizes(rows)), STEP_BYTES)) + 1]
+        self._is_behind = len(rows) < len(complete)
+        self._waiting = np.delete(self._waiting, complete[: len(rows)])
         if len(rows):
-            for _ in capture.findings.examine():
-                if self._closed.is_set():
-                    return 0
-        for exchange in capture.at(rows):
-            if self._closed.is_set():  # and the capture will be, whether all are counted or not
+            try:
+                self._count(rows)
+            except _ClosedError:
                 return 0
-            self._metrics.add(exchange, capture.connections.software(exchange.fields.connection))
         self._note_state()
         return len(rows)
+
+    def _count(self, rows: Int64) -> None:
+        """Raises `_ClosedError` where the capture will be closed, whether all are counted or not."""
+        findings = self._capture.findings
+        for _ in self._paced(findings.examine()):
+            pass
+        for _ in self._paced(findings.examine_messages(rows)):
+            pass
+        self._metrics.add(self._looking.at(rows, self._paced))
+
+    def _paced(self, steps: Iterable[Step]) -> Iterator[Step]:
+        """Yield steps, with rests between them."""
+        for step in steps:
+            if self._is_closed:
+                raise _ClosedError
+            yield step
+            if time.monotonic() - self._rested > LONGEST_SECONDS:
+                self._rest()
 
     def _may_be_counted(self) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
         complete = self._capture.index.is_complete(self._waiting)

@@ -152,6 +152,19 @@ def test_memory_stays_bounded_for_many_labels(tmp_path: Path) -> None:
     assert sizes[0] == sizes[1]
 
 
+def test_topics_of_one_request_are_bounded(tmp_path: Path) -> None:
+    topics = b"".join(struct.pack(">h7s", 7, b"t%06d" % number) for number in range(300))
+    with broker() as port, proxy(tmp_path, f"127.0.0.1:{port}", port=0) as between:
+        with socket.create_connection(between.address, 10) as client:
+            client.sendall(request(0, body=struct.pack(">i", 300) + topics))
+            frame(client)
+        between.stop()
+        with counted(between.path) as (samples, _, _):
+            counted_topics = {having for name, having in samples if name == "kdissect_topic_exchanges_total"}
+            assert len(counted_topics) == 201
+            assert total(samples, "kdissect_other_labels_total", dimension="topic") == 100
+
+
 @pytest.mark.long
 def test_errors_that_kafka_does_not_have_are_bounded(tmp_path: Path) -> None:
     def answer(connection: socket.socket) -> None:
