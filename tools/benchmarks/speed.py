@@ -10,6 +10,7 @@ import shutil
 from pathlib import Path
 from typing import Final
 
+from tools.benchmarks import metering
 from tools.benchmarks.captures import bulk, chatty, mixed
 from tools.benchmarks.measuring import KDISSECT, RUNS, before, head, line, ratio
 
@@ -44,7 +45,9 @@ def compare(title: str, path: Path, runs: int = RUNS) -> None:
     rows = line("kdissect show (rows, with info)", show, runs)
     everything = line("kdissect show --format json", [*show, "-f", "json"], runs)
     stats = [*KDISSECT, "stats", str(path)]
-    before("kdissect stats", stats, line("kdissect stats", stats, runs))
+    counted = line("kdissect stats", stats, runs)
+    before("kdissect stats", stats, counted)
+    metering.beside_stats(path, counted, runs)
     check = line("kdissect check", [*KDISSECT, "check", str(path)], 1)
     if shutil.which("tshark") is None:
         print("  tshark is not installed: no ratios")
