@@ -173,12 +173,12 @@ class ExchangeDecoder:
         """Learn from the exchanges that have come since the last time."""
         generation = self._indexer.generation
         if generation != self._generation:
-            self._generation = generation
             self._endpoints.clear()
             self.facts.cache_clear()
             self._around.cache_clear()
             self._messages.forget()
             self._indexer.conversation_state.update(generation)
+            self._generation = generation  # only now: another thread goes on with what was learned
 
     def shared_state(self) -> SharedState:
         """What other partitions of the capture can learn from this one, which is read to its end."""

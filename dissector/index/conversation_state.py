@@ -19,6 +19,7 @@ import numpy as np
 
 from dissector.core.arrays import Int64
 from dissector.core.columns import Column, unique
+from dissector.core.own_lock import OwnLock
 from dissector.index.equal_messages import first_equal
 from dissector.index.exchange_table import NO_FRAME, ExchangeTable
 from dissector.index.frame_table import NO_NUMBER, FrameTable, equal_numbers
@@ -66,6 +67,8 @@ class ConversationState:
         """Which frames are responses that were read."""
         self._bodies: set[int] = set()
         """Hashes of their bodies: the last ones."""
+        self._learning = OwnLock()
+        """Held while it learns: who comes meanwhile waits for it."""
         self._generation = self._generation_of_names = -1
         self._rows = 0
         """Rows that were searched: a capture that grows is not searched from its beginning again and again."""
@@ -149,17 +152,20 @@ class ConversationState:
 
     def update(self, generation: int) -> None:
         """Read what has come since the last update; `generation` changes when anything has."""
-        if generation == self._generation:
-            return
-        self._generation = generation
-        self._secrecy.update()
-        self.learn_names(generation)
+        with self._learning:
+            if generation != self._generation:
+                self._generation = generation
+                self._secrecy.update()
+                self.learn_names(generation)
 
     def learn_names(self, generation: int) -> None:
         """Read the same, but for which connections may have secrets."""
-        if generation == self._generation_of_names:
-            return
-        self._generation_of_names = generation
+        with self._learning:
+            if generation != self._generation_of_names:
+                self._generation_of_names = generation
+                self._learn_new()
+
+    def _learn_new(self) -> None:
         table = self._table
         rows = np.concatenate([self._pending, *self._new_teaching_rows()])
         has_response = table.response.values[rows] != NO_FRAME

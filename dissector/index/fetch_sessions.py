@@ -19,6 +19,7 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 
 from dissector.core.arrays import Int64
+from dissector.core.own_lock import OwnLock
 from dissector.index.exchange_table import NO_FRAME, ExchangeTable, RowsByConnection
 from dissector.index.frame_table import FrameTable
 from dissector.index.session_set import Partitions, RowPartitions, SessionChange, SessionSet
@@ -72,6 +73,8 @@ class FetchSessions:
         self._frames = frames
         self._table = table
         self._by_connection = by_connection
+        self._moving = OwnLock()
+        """Held while a set is changed and read: several threads look at rows."""
         self._generation = -1
         self._retained: dict[int, RowPartitions] = {}
         """By connection, of the last Fetch that a checkpoint left out."""
@@ -83,14 +86,16 @@ class FetchSessions:
     def partitions(self, row: int, generation: int, *, names_topics: bool = True) -> Partitions | None:
         """The partitions of a row that is an incremental Fetch; None where the beginning of its session is unknown.
         One that names no topics is not read where the set before it is known."""
-        return self._at(row, generation, names_topics=names_topics)[0].copied()
+        with self._moving:
+            return self._at(row, generation, names_topics=names_topics)[0].copied()
 
     def first_partitions(
         self, row: int, generation: int, most: int, *, names_topics: bool = True
     ) -> tuple[dict[str, Sequence[int]], int] | None:
         """Of the same the first topics, at most so many, and how many more there are. Of many partitions of a topic
         some stand for all, as in `SessionSet.first`."""
-        return self._at(row, generation, names_topics=names_topics)[0].first(most)
+        with self._moving:
+            return self._at(row, generation, names_topics=names_topics)[0].first(most)
 
     def changes(
         self, row: int, generation: int, *, is_first: bool, names_topics: bool
@@ -98,10 +103,11 @@ class FetchSessions:
         """Whether the set is another one than before, and what was added since and forgotten: since the Fetch of the
         same connection that was asked for last, unless this is the first one. An unknown set has nothing."""
         changes: list[SessionChange] = []
-        found, is_another = self._at(row, generation, names_topics=names_topics, changes=changes)
-        if found.topics is not None and not is_another and not is_first:
-            return False, changes
-        return True, [SessionChange(topic, numbers, True) for topic, numbers in (found.topics or {}).items()]
+        with self._moving:
+            found, is_another = self._at(row, generation, names_topics=names_topics, changes=changes)
+            if found.topics is not None and not is_another and not is_first:
+                return False, changes
+            return True, [SessionChange(topic, numbers, True) for topic, numbers in (found.topics or {}).items()]
 
     def _at(
         self, row: int, generation: int, *, names_topics: bool = True, changes: list[SessionChange] | None = None

@@ -55,13 +55,13 @@ class Indexer:
         self._tokens = RawSaslTokens()
         self.injections = Injections()
         self.generation = 0
-        """Grows with each batch of frames, and when rows are added or moved."""
+        """Grows with each batch of frames, and when rows were added or moved; not before, as another thread may look at
+        rows meanwhile."""
 
     def feed(self, batch: FrameBatch) -> tuple[()]:
         """Add frames, in any order of directions."""
         if not len(batch):
             return ()
-        self.generation += 1
         first = self.frames.extend(batch)
         rows = np.arange(first, first + len(batch))
         from_client = self._from_client(batch.direction)
@@ -78,6 +78,7 @@ class Indexer:
             self._pair_early()
             self._add_orphans(self._pairing.give_up())
         self._add_between_frames(batch, rows, by_time[~is_frame[by_time]], from_client)
+        self.generation += 1
         return ()
 
     def is_complete(self, rows: Int64) -> Bool:
@@ -141,25 +142,25 @@ class Indexer:
     def end(self, connections: Int64) -> tuple[()]:
         """Add rows for responses of these connections that wait for a request."""
         if len(connections):
-            self.generation += 1
             self._pair_early(connections)
             self._add_orphans(self._pairing.end(connections))
             self._tokens.end(connections)
+            self.generation += 1
         return ()
 
     def flush(self) -> tuple[()]:
         """Add rows for what has no partner, and for connections that are not Kafka: the capture ends."""
-        self.generation += 1
         self._pair_early()
         self._add_orphans(self._pairing.flush())
         self._add_non_kafka()
+        self.generation += 1
         return ()
 
     def sort_rows(self) -> None:
         """Bring rows in their final order, that in which they began: after `flush`, and once."""
-        self.generation += 1
         self.conversation_state.restart_search()
         self.table.sort_rows(self.frames.start)
+        self.generation += 1
 
     @property
     def held_bytes(self) -> int:

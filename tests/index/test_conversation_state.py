@@ -1,6 +1,8 @@
 """What a conversation teaches, on recordings: later names apply to earlier rows."""
 
 import json
+import threading
+from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -14,7 +16,17 @@ from dissector.exchange.to_json import json_line
 from dissector.index import conversation_state, frame_table
 from dissector.protocol.embedded.topics import NO_TOPIC_ID
 from tests.conftest import PCAPS
+from tests.index.test_indexer import Fed
 from tests.traffic import Turn, capture_of, conversation
+
+TOPIC_ID = "Zm9vYmFyYmF6cXV4MTIzNA"
+
+
+def metadata(number: int) -> tuple[bytes, bytes]:
+    """A request, and a response that names a topic."""
+    body = {"topics": [{"name": "orders", "topic_id": TOPIC_ID}]}
+    asked = encode_request("Metadata", 12, {"topics": None}, correlation_id=number)
+    return asked, encode_response("Metadata", 12, body, correlation_id=number)
 
 
 def exchanges(name: str) -> list[Exchange]:
@@ -80,11 +92,9 @@ def test_envelopes_of_a_quorum_are_opened_on_both_sides() -> None:
 
 
 def test_a_name_that_is_learned_later_applies_to_earlier_rows(tmp_path: Path) -> None:
-    topic_id = "Zm9vYmFyYmF6cXV4MTIzNA"
     partition = {"partition": 0, "fetch_offset": 0}
-    fetch = encode_request("Fetch", 13, {"topics": [{"topic_id": topic_id, "partitions": [partition]}]})
-    ask = encode_request("Metadata", 12, {"topics": None}, correlation_id=1)
-    response = encode_response("Metadata", 12, {"topics": [{"name": "orders", "topic_id": topic_id}]}, correlation_id=1)
+    fetch = encode_request("Fetch", 13, {"topics": [{"topic_id": TOPIC_ID, "partitions": [partition]}]})
+    ask, response = metadata(1)
     path = capture_of(tmp_path, conversation([Turn(True, fetch), Turn(True, ask), Turn(False, response)]))
     with Capture([path]) as capture:
         first, _ = capture.exchanges()
@@ -235,3 +245,36 @@ def test_a_body_that_was_forgotten_teaches_nothing_new(monkeypatch: pytest.Monke
             capture.connections.learn()
             names.append(asdict(capture.pipeline.indexer.conversation_state.shared_state()))
     assert names[0] == names[1]
+
+
+def test_who_asks_while_rows_are_added_takes_nothing_from_who_asks_later(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Another thread does, while a batch is read."""
+    fed = Fed()
+    state, table = fed.indexer.conversation_state, fed.indexer.table
+    add = table.set_responses
+    monkeypatch.setattr(table, "set_responses", lambda *pairs: (state.update(fed.indexer.generation), add(*pairs)))
+    asked, answered = metadata(1)
+    fed.feed((0, 0, asked), (1, 1, answered))
+    state.update(fed.indexer.generation)
+    assert state.topic_names[TOPIC_ID] == "orders"
+
+
+def test_who_comes_while_another_thread_learns_waits_for_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    fed = Fed()
+    asked, answered = metadata(1)
+    fed.feed((0, 0, asked), (1, 1, answered))
+    state, learns, goes_on = fed.indexer.conversation_state, threading.Event(), threading.Event()
+    learn = state.versions.learn
+    monkeypatch.setattr(state.versions, "learn", lambda rows: (learns.set(), goes_on.wait(10), learn(rows)))
+
+    def name() -> object:
+        state.update(fed.indexer.generation)
+        return state.topic_names.get(TOPIC_ID)
+
+    with ThreadPoolExecutor(2) as threads:
+        first = threads.submit(name)
+        assert learns.wait(10)
+        second = threads.submit(name)
+        wait([second], 0.05)
+        goes_on.set()
+        assert first.result() == second.result() == "orders"

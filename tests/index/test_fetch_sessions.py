@@ -2,6 +2,8 @@
 
 import json
 import random
+import sys
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -202,3 +204,23 @@ def test_a_set_is_computed_with_the_rows_that_have_come_since() -> None:
     assert sessions.partitions(1, fed.indexer.generation) == {"a": {0, 1}}
     fed.feed((0, 2, fetch(2, 2, {"a": [2]}, {})))
     assert sessions.partitions(2, fed.indexer.generation) == {"a": {0, 1, 2}}
+
+
+def test_threads_that_ask_in_turn_get_what_each_row_has() -> None:
+    """One prints rows, another one counts them."""
+    fed = Fed().feed(*((0, n, fetch(n, n, {f"t{n}": [n]}, {f"t{n - 1}": [n - 1]} if n % 3 else {})) for n in range(40)))
+    by_connection = RowsByConnection(fed.indexer.table)
+    sessions = fetch_sessions.FetchSessions(fed.indexer.frames, fed.indexer.table, by_connection)
+    expected = {row: sessions.partitions(row, 0) for row in range(1, 40)}
+
+    def ask(seed: int) -> bool:
+        rows = random.Random(seed).sample(range(1, 40), 39)
+        return all(sessions.partitions(row, seed + 2 * turn) == expected[row] for turn in range(100) for row in rows)
+
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    try:
+        with ThreadPoolExecutor(2) as threads:
+            assert all(threads.map(ask, (1, 2)))
+    finally:
+        sys.setswitchinterval(interval)
