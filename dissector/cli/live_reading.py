@@ -75,6 +75,7 @@ class LiveReading:
             state = self._ended()
             del rows, self.capture
             self.capture = self._opened(self._pipes.begin(), state)
+            del state  # tens of thousands of nodes
             gc.collect()  # what counted the last one has let go of it
 
     def _goes_on(self) -> bool:

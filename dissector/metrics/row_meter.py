@@ -50,8 +50,8 @@ class RowMeter:
         """Those of them that are not counted; so few that a look takes no longer where counting is behind."""
         self._state: ReadingState = ReadingState() if before is None else before._state
         self._looking = Looking(capture)
-        self._rested = time.monotonic()
-        """When it last did."""
+        self._rested = time.thread_time()
+        """When it last did, in seconds that its thread has worked."""
         self._is_behind = False
         """Whether the last look left out rows that were complete."""
         self._is_closed = False
@@ -76,9 +76,9 @@ class RowMeter:
             self._rest(0 if self._is_behind else SECONDS)
 
     def _rest(self, least: float = 0) -> None:
-        """Rest as long as it has worked, and at least so many seconds."""
-        self._hurries.wait(max(least, time.monotonic() - self._rested))
-        self._rested = time.monotonic()
+        """Rest as long as it has worked, and at least so many seconds. While it waits for its turn, others work."""
+        self._hurries.wait(max(least, time.thread_time() - self._rested))
+        self._rested = time.thread_time()
 
     def has_counted_all(self) -> bool:
         """Whether all rows that are complete are counted, where no others come: from now on it does not rest."""
@@ -119,7 +119,7 @@ class RowMeter:
             if self._is_closed:
                 raise _ClosedError
             yield step
-            if time.monotonic() - self._rested > LONGEST_SECONDS:
+            if time.thread_time() - self._rested > LONGEST_SECONDS:
                 self._rest()
 
     def _may_be_counted(self) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
