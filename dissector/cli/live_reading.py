@@ -6,8 +6,9 @@ disk. All rows of a capture are taken before the next one begins.
 """
 
 import gc
+import math
 import time
-from collections.abc import Callable, Iterator, Mapping, Set
+from collections.abc import Callable, Iterable, Iterator, Mapping, Set
 from contextlib import ExitStack
 from types import TracebackType
 from typing import TYPE_CHECKING, Final, Self
@@ -29,6 +30,8 @@ if TYPE_CHECKING:
 FORGOTTEN_BYTES: Final = 64 << 20
 """Bytes of files after which what is over is forgotten: a fraction of a second every some hundred thousand rows."""
 
+TOGETHER_SECONDS: Final = 0.1
+"""Rows that complete within this time are taken together: to examine 60 takes two thirds of the time that 300 take."""
 _WAIT_SECONDS: Final = 0.02
 NO_ROWS: Final[Int64] = np.zeros(0, np.int64)
 
@@ -65,7 +68,7 @@ class LiveReading:
     def completed_rows(self) -> Iterator[tuple[Capture, Int64]]:
         """Yield what `Capture.completed_rows` does, each time with the capture whose rows they are."""
         while True:
-            for rows in self.capture.completed_rows(self._goes_on):
+            for rows in together(self.capture.completed_rows(self._goes_on)):
                 yield self.capture, rows
             if self._pipes is None or not self._pipes.goes_on:
                 return
@@ -73,7 +76,7 @@ class LiveReading:
                 time.sleep(_WAIT_SECONDS)
                 yield self.capture, NO_ROWS
             state = self._ended()
-            del rows, self.capture
+            del self.capture
             self.capture = self._opened(self._pipes.begin(), state)
             del state  # tens of thousands of nodes
             gc.collect()  # what counted the last one has let go of it
@@ -100,3 +103,18 @@ class LiveReading:
         state = capture.incremental.checkpoint()
         capture.close()
         return state
+
+
+def together(steps: Iterable[Int64]) -> Iterator[Int64]:
+    """Yield, for each step, the rows since the last ones; none where some were yielded just now."""
+    held: list[Int64] = []
+    yielded = -math.inf
+    for rows in steps:
+        held += [rows] if len(rows) else []
+        if held and time.monotonic() - yielded >= TOGETHER_SECONDS:
+            yield np.sort(np.concatenate(held))
+            held, yielded = [], time.monotonic()
+        else:
+            yield NO_ROWS
+    if held:
+        yield np.sort(np.concatenate(held))

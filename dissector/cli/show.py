@@ -86,7 +86,7 @@ def follow(
     printed = 0
     examines = printing.shows_findings or (row_filter is not None and row_filter.reads_findings)
     for capture, complete in completed:
-        if examines:
+        if examines and (len(complete) or capture.is_read):
             for _ in capture.findings.examine():
                 pass
         rows = complete if row_filter is None else capture.matching(row_filter, complete)

@@ -5,12 +5,13 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, cast
 
+import numpy as np
 import pytest
 from prometheus_client import generate_latest
 
 from dissector.capture_session import Capture
 from dissector.cli import live_reading
-from dissector.cli.live_reading import LiveReading
+from dissector.cli.live_reading import LiveReading, together
 from dissector.cli.metering import Metering
 from dissector.core.arrays import Int64
 from dissector.exchange.to_json import exchange_object
@@ -131,3 +132,13 @@ def test_a_ring_that_is_looked_back_at_is_one_capture(path: Path, tmp_path: Path
         rows = sum(len(rows) for _, rows in reading.completed_rows())
         assert reading.capture is first
         assert rows == len(first)
+
+
+@pytest.mark.parametrize(("seconds", "expected"), [(0, [[4], [], [2, 5], [1]]), (3600, [[4], [], [], [], [1, 2, 5]])])
+def test_rows_of_steps_that_follow_soon_come_together(
+    seconds: float, expected: list[list[int]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The first ones come at once. There is something for each step, and the last rows are not kept."""
+    monkeypatch.setattr(live_reading, "TOGETHER_SECONDS", seconds)
+    steps = [np.array(rows, np.int64) for rows in ([4], [], [2, 5], [1])]
+    assert [rows.tolist() for rows in together(steps)] == expected
