@@ -4,8 +4,8 @@ Messages are numbered by the fields that name topics and groups. Of exchanges wh
 equal numbers one is decoded; what only the fetch session of an exchange has is added.
 
 Invariants:
-  * what is found is what decoding the row gives (a property test), but of a fetch session the first `MOST_OF_SESSION`
-    topics alone: the time that a row takes does not grow with a session;
+  * what is found is what decoding the row gives (held on recordings), but of a fetch session the first
+    `MOST_OF_SESSION` topics alone: the time that a row takes does not grow with a session;
   * what is kept is bounded.
 """
 

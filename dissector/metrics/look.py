@@ -1,7 +1,7 @@
 """What is counted of the rows of one look: by columns where these tell it, row by row where a message needs a careful
 look.
 
-Invariant: what is found is what the decoded exchanges of these rows say (a property test).
+Invariant: what is found is what the decoded exchanges of these rows say (a test on all recordings).
 """
 
 from collections import Counter
