@@ -35,7 +35,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from dissector.metrics import row_meter
 from dissector.metrics.dimensions import DIMENSIONS, LONGEST_LABEL, OTHER
 from dissector.metrics.live_metrics import LiveMetrics, serve
-from dissector.metrics.row_meter import STEP, RowMeter
+from dissector.metrics.row_meter import RowMeter
 
 Samples = dict[tuple[str, tuple[tuple[str, str], ...]], float]
 
@@ -206,7 +206,8 @@ def test_each_dimension_has_each_measure() -> None:
         assert f"kdissect_{dimension.name}_latency_part_seconds_bucket" in names
 
 
-def test_a_look_counts_a_step_at_most() -> None:
+def looks() -> list[int]:
+    """How many rows of a capture each look counts."""
     with Capture([str(PCAPS / "java.pcapng")]) as capture:
         for _ in capture.read(sort=False):
             pass
@@ -215,7 +216,18 @@ def test_a_look_counts_a_step_at_most() -> None:
         while some := meter.look():
             counts.append(some)
         assert sum(counts) == len(capture)
-        assert max(counts) <= STEP
+    return counts
+
+
+def test_a_look_counts_a_step_at_most(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert len(looks()) == 1
+    monkeypatch.setattr(row_meter, "STEP", 7)
+    assert max(looks()) == 7
+
+
+def test_a_look_counts_few_rows_of_many_bytes(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(row_meter, "STEP_BYTES", 1)
+    assert set(looks()) == {1}
 
 
 def test_what_is_closed_reads_no_rows_any_more(monkeypatch: pytest.MonkeyPatch) -> None:
