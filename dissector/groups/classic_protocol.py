@@ -60,8 +60,8 @@ class ClassicProtocol:
         said = event.said
         known = member.member_id in now.previous and member.gone is None
         trigger = self._rejoin(row, event, member, now) if known else self._state.arrival(row, event, member)
-        if trigger is not None and len(now.triggers) < MAX_CHANGES:
-            now.triggers.append(trigger)
+        if trigger is not None:
+            keep(now.triggers, trigger)
         if not known and trigger is not None:
             keep(now.joined, MemberChange(member.name, trigger.words, event.time_ns, row))
         heard = now.heard.get(member.name)

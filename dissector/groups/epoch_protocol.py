@@ -51,7 +51,7 @@ class EpochProtocol:
                 event.time_ns, CauseKind.SUBSCRIPTION, member.name, member.member_id, "", row, True, details
             )
         if trigger is not None:
-            self._state.next.triggers.append(trigger)
+            keep(self._state.next.triggers, trigger)
             if trigger.kind in ARRIVALS:
                 keep(self._state.next.joined, MemberChange(member.name, trigger.words, event.time_ns, row))
         self._state.begin(said.now, row, event.done_ns)

@@ -19,7 +19,9 @@ from dissector.groups.causes import ARRIVALS, DEPARTURES, CauseKind
 from dissector.groups.deciding import NEARLY, Closed, Decisions
 from dissector.groups.group_event import NOWHERE, GroupEvent
 from dissector.groups.member import Member, Roster
-from dissector.groups.rebalance import MAX_CHANGES, HeardRebalance, MemberChange, Rebalance, Trigger, keep
+from dissector.groups.rebalance import (
+    MAX_CHANGES, HeardRebalance, MemberChange, Rebalance, Trigger, keep, keep_id, keep_time,
+)  # fmt: skip
 from dissector.groups.tally import CauseTally, Recurrences
 from dissector.protocol.schema.error_codes import ErrorCode
 from dissector.protocol.schema.errors import error_name
@@ -131,7 +133,8 @@ class GroupState:
             or soon
         ):
             return CauseKind.CLOSED, False
-        self.late[member.member_id] = event.connection
+        if len(self.late) < MAX_CHANGES:
+            self.late[member.member_id] = event.connection
         return CauseKind.LEFT, False
 
     def gone(self, row: int, event: GroupEvent, member: Member, kind: CauseKind, reason: str, *, sure: bool) -> None:
@@ -145,10 +148,10 @@ class GroupState:
             details = _limit(member)
         member.gone, member.gone_ns, member.is_sure = kind, left_ns, sure
         target = self.next if left_ns > event.time_ns else self.target(event.done_ns or left_ns)
-        target.triggers.append(Trigger(left_ns, kind, member.name, member.member_id, reason, row, sure, details))
-        target.departed.add(member.member_id)
+        keep(target.triggers, Trigger(left_ns, kind, member.name, member.member_id, reason, row, sure, details))
+        keep_id(target.departed, member.member_id)
         target.previous.discard(member.member_id)
-        target.idle[member.name] = left_ns
+        keep_time(target.idle, member.name, left_ns)
         keep(target.left, MemberChange(member.name, reason, left_ns, row))
         self.went(member, left_ns)
 
@@ -164,17 +167,17 @@ class GroupState:
             return
         found = self._without(member, heard_ns)
         target = found or self.next
-        target.confirmed.add(member.member_id)
+        keep_id(target.confirmed, member.member_id)
         kind, sure, details = self._decisions.removal(member, heard_ns, event.time_ns)
         words = f"got {error_name(event.said.error)}"
         keep(target.noted, MemberChange(member.name, words, event.time_ns, row))
         member.gone, member.gone_ns = kind, heard_ns or event.time_ns
         self.went(member, event.time_ns)
         if found is None:
-            self.next.triggers.append(
-                Trigger(event.time_ns, kind, member.name, member.member_id, "", row, sure, details)
-            )
-            self.next.idle.setdefault(member.name, heard_ns or event.time_ns)
+            trigger = Trigger(event.time_ns, kind, member.name, member.member_id, "", row, sure, details)
+            keep(self.next.triggers, trigger)
+            if member.name not in self.next.idle:
+                keep_time(self.next.idle, member.name, heard_ns or event.time_ns)
         else:
             self.tally.take_back(found)
             found.cause = None
@@ -264,8 +267,8 @@ class GroupState:
         for member, cause, heard_ns in removals:
             words = cause.words.removeprefix(f"{member.name} ")
             keep(now.removed, MemberChange(member.name, words, heard_ns or now.start_ns, now.row))
-            if heard_ns:
-                now.idle.setdefault(member.name, heard_ns)
+            if heard_ns and member.name not in now.idle:
+                keep_time(now.idle, member.name, heard_ns)
             if member.gone is None:
                 member.gone, member.gone_ns = cause.kind, heard_ns
                 self.went(member, now.seen_ns)

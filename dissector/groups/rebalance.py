@@ -1,13 +1,14 @@
 """One generation of a classic group, or one epoch of a newer one: how it began, and what its members did."""
 
 from dataclasses import dataclass, field
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, TypeVar
 
 from dissector.groups.causes import CauseKind, RebalanceCause
 from dissector.groups.group_event import NOWHERE
 
 MAX_CHANGES: Final = 1_000
 """What is kept of each kind in a generation."""
+Kept = TypeVar("Kept")
 
 
 class MemberChange(NamedTuple):
@@ -148,7 +149,19 @@ class Rebalance:
         return {member: end - since for member, since in self.idle.items() if end > since}
 
 
-def keep(changes: list[MemberChange], change: MemberChange) -> None:
-    """Add a change, up to a bound."""
-    if len(changes) < MAX_CHANGES:
-        changes.append(change)
+def keep(kept: list[Kept], one: Kept) -> None:
+    """Add a change or a trigger, up to a bound."""
+    if len(kept) < MAX_CHANGES:
+        kept.append(one)
+
+
+def keep_id(ids: set[str], member_id: str) -> None:
+    """Add a member's id, up to a bound."""
+    if len(ids) < MAX_CHANGES:
+        ids.add(member_id)
+
+
+def keep_time(times: dict[str, int], member: str, time_ns: int) -> None:
+    """Set the time of a member, up to a bound."""
+    if member in times or len(times) < MAX_CHANGES:
+        times[member] = time_ns

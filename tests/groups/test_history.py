@@ -8,6 +8,7 @@ import pytest
 from dissector.groups.causes import CauseKind
 from dissector.groups.group_event import Departure, GroupEvent, GroupFields
 from dissector.groups.history import GroupHistory
+from dissector.groups.rebalance import MAX_CHANGES
 from dissector.groups.tally import MAX_CAUSES
 from dissector.groups.verdict import verdict
 from dissector.protocol.schema.api_keys import ApiKey
@@ -330,3 +331,18 @@ def test_a_member_that_was_heard_while_the_others_rejoined_has_no_negative_silen
     told.join(10.5, "a", 2, "a c", done=12)
     [removal] = told.history.rebalances[-1].removals
     assert removal.details == "its last heartbeat came only 0 ms before"
+
+
+@pytest.mark.parametrize("words", [{"error": 0}, {"error": int(ErrorCode.UNKNOWN_MEMBER_ID)}])
+def test_what_is_kept_of_a_generation_that_never_begins_is_bounded(words: dict[str, int]) -> None:
+    told = Told()
+    told.join(1, "a", 1, "a")
+    for at in range(MAX_CHANGES + 50):
+        told.join(2 + at, f"{at}", 1)
+        if words["error"]:
+            told.beat(2 + at, f"{at}", 1, **words)
+        else:
+            told.leave(2 + at, f"{at}")
+    coming = told.history._state.next
+    kept = (coming.triggers, coming.departed, coming.confirmed, coming.idle, coming.noted, coming.left)
+    assert max(map(len, kept)) == MAX_CHANGES
