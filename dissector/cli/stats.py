@@ -130,7 +130,7 @@ def _stats_of_tables(
     *,
     plot: bool,
 ) -> int:
-    with open_tables(folder) as tables:
+    with infrequent_collection(), open_tables(folder) as tables:
         from dissector.tables.exchange_statistics import counts_by, over_time, statistics
 
         if isinstance(by, RowField):

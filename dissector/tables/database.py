@@ -82,12 +82,14 @@ class Database:
         """Define a view of a query, or a table of its rows if they are `kept`."""
         self._connection.execute(f"CREATE OR REPLACE {'TABLE' if kept else 'VIEW'} {name} AS {sql}")
 
-    def batches(self, sql: str, given: pa.Table | None = None) -> Iterator[pa.RecordBatch]:
-        """Return the rows of a query, which may name the rows `given`."""
+    def batches(
+        self, sql: str, given: pa.Table | None = None, together: int = ROWS_PER_BATCH
+    ) -> Iterator[pa.RecordBatch]:
+        """Return the rows of a query, which may name the rows `given`; so many are in memory together."""
         cursor = self._connection.cursor()
         for name, rows in (self._remote | ({} if given is None else {"given": given})).items():
             cursor.register(name, rows)
-        return iter(cursor.sql(sql).to_arrow_reader(ROWS_PER_BATCH))
+        return iter(cursor.sql(sql).to_arrow_reader(together))
 
     def rows(self, sql: str) -> Iterator[Row]:
         """Return the rows of a query."""

@@ -42,7 +42,7 @@ if TYPE_CHECKING:  # imported on use: without a filter its parser is not needed
 _API: Final = ("api_key", "api_version")
 _CLIENT: Final = ("client_id", "software_name", "software_version")
 _MEASURED: Final = (
-    "number", "place", "client", "server", *_API, *_CLIENT, "latency_ns", "may_wait", "sent", "back", "error",
+    "number", "place", "client", "server", *_API, *_CLIENT, "latency_ns", "bucket", "may_wait", "sent", "back", "error",
     "unanswered",
 )  # fmt: skip
 _BY_VALUE: Final = {
@@ -50,8 +50,6 @@ _BY_VALUE: Final = {
     "unanswered": "BIGINT", "latency_ns": "BIGINT", "may_wait": "BOOLEAN",
 }  # fmt: skip
 """Columns of a row for each value of a row field in an exchange."""
-
-
 _SUMS: Final = ("n", "sent", "back", "error", "unanswered")
 
 
@@ -95,8 +93,8 @@ def _add_parts(tables: Tables, found: PartsByApi) -> None:
     for name in PARTS:
         bucket = _bucket(name)
         for row in tables.database.rows(
-            f"SELECT {', '.join(_API)}, bucket, count(*) AS n, min({name}) AS least, max({name}) AS most FROM"
-            f" (SELECT *, {bucket} AS bucket FROM measured WHERE latency_ns IS NOT NULL AND {name} IS NOT NULL)"
+            f"SELECT {', '.join(_API)}, bucket, count(*) AS n, min({name}) AS least, max({name}) AS most FROM (SELECT"
+            f" * REPLACE ({bucket} AS bucket) FROM measured WHERE latency_ns IS NOT NULL AND {name} IS NOT NULL)"
             f" AS bucketed GROUP BY {', '.join(_API)}, bucket ORDER BY {', '.join(_API)}, bucket"
         ):
             histogram = found.of(_api(row)).histograms[name]
@@ -117,7 +115,8 @@ def counts_by(tables: Tables, row_filter: "Filter | None", field: RowField) -> C
             found = []
     database.add_rows("by_value", _BY_VALUE, found)
     counts = CountsByKey[str]()
-    _count_into(tables, counts, "by_value", ("value",), lambda row: row["value"])
+    database.define("values_of_rows", f"SELECT *, {_BUCKET} AS bucket FROM by_value")
+    _count_into(tables, counts, "values_of_rows", ("value",), lambda row: row["value"])
     return counts
 
 
@@ -161,7 +160,8 @@ def _measured(sql: str) -> str:
     waiting = ", ".join(str(int(key)) for key in sorted(WAITING))
     return (
         f"SELECT number, 0 AS place, capture, packet, start, connection, conn, client, server, kind, api,"
-        f" {', '.join(_API)}, {', '.join(_CLIENT)}, latency_ns, {', '.join(PARTS)}, errors,"
+        f" correlation_id, {', '.join(_API)}, {', '.join(_CLIENT)}, latency_ns, {_BUCKET} AS bucket,"
+        f" {', '.join(PARTS)}, errors,"
         f" coalesce(api_key IN ({waiting}), FALSE) AS may_wait,"
         " coalesce(request_size, 0) AS sent, coalesce(response_size, 0) AS back,"
         f" CASE WHEN {has_request} AND NOT ({has_response}) AND NOT {has_finding(ACKS_0.code)} THEN 1 ELSE 0 END"
@@ -175,13 +175,13 @@ def _count_into(
     tables: Tables, group: CountsByKey[Any], view: str, by: tuple[str, ...], key: Callable[[Row], Any],
     first: tuple[str, ...] = ("number", "place"),
 ) -> None:  # fmt: skip
-    """Count rows by the columns `by`. Keys are added in the order of the smallest `first` of their rows."""
+    """Count rows of a view, with the `bucket` of latencies, by the columns `by`. Keys are added in the order of
+    the smallest `first` of their rows."""
     names = ", ".join(by)
     buckets = (
         f"SELECT {names}, may_wait, bucket, count(*) AS n, min(row({', '.join(first)})) AS begins, sum(sent) AS sent,"
         " sum(back) AS back, sum(error) AS error, sum(unanswered) AS unanswered, min(latency_ns) AS least,"
-        f" max(latency_ns) AS most FROM (SELECT *, {_BUCKET} AS bucket FROM {view}) AS bucketed"
-        f" GROUP BY {names}, may_wait, bucket"
+        f" max(latency_ns) AS most FROM {view} GROUP BY {names}, may_wait, bucket"
     )
     histograms = ", ".join(
         f"{aggregate}({column}) FILTER (bucket IS NOT NULL AND {condition}) AS {name}_{column}"
@@ -198,7 +198,7 @@ def _count_into(
             if row[f"{name}_bucket"]:
                 counts = dict(zip(row[f"{name}_bucket"], row[f"{name}_n"], strict=True))
                 histogram.add_counts(counts, row[f"{name}_least"], row[f"{name}_most"])
-        group.of(key(row)).merge(tally)
+        group.add(key(row), tally)
 
 
 def _api_key(row: Row) -> int:
@@ -222,17 +222,16 @@ def _code(name: str) -> int:
 
 def _add_advertised_versions(tables: Tables, result: Statistics) -> None:
     """Add the versions that servers advertised on the connections of the measured rows."""
-    used = "SELECT * FROM connections WHERE connection IN (SELECT connection FROM measured)"
-    entries = f"SELECT server, unnest(map_entries(offered)) AS entry FROM ({used}) AS used"
-    for row in tables.database.rows(
-        "SELECT server, entry.key AS api_key, min(entry.value.low) AS low, max(entry.value.high) AS high"
-        f" FROM ({entries}) AS offers GROUP BY server, api_key"
-        f" UNION ALL SELECT DISTINCT server, NULL, NULL, NULL FROM ({used}) AS used"
-    ):
-        if row["server"] in result.advertised_versions or len(result.advertised_versions) < MAX_KEYS:
-            known = result.advertised_versions.setdefault(row["server"], {})
-            if row["api_key"] is not None:
-                widen_span(known, row["api_key"], VersionSpan(row["low"], row["high"]))
+    used = "SELECT server, offered FROM connections WHERE connection IN (SELECT connection FROM measured)"
+    found = result.advertised_versions
+    for row in tables.database.rows(f"SELECT offered, list(DISTINCT server) AS servers FROM ({used}) GROUP BY offered"):
+        spans = {key: VersionSpan(span["low"], span["high"]) for key, span in row["offered"] or ()}
+        for server in row["servers"]:
+            if server not in found and len(found) < MAX_KEYS:
+                found[server] = dict(spans)
+            elif server in found:
+                for key, span in spans.items():
+                    widen_span(found[server], key, span)
 
 
 def _add_bodies(tables: Tables, result: Statistics) -> None:

@@ -4,7 +4,7 @@ Invariant: what is measured of a message is `paths_of` the message.
 """
 
 import re
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import orjson
 
@@ -16,13 +16,19 @@ from dissector.protocol.embedded.topics import RECORDS_FIELDS
 from dissector.protocol.frame import response_layout_to_write
 from dissector.protocol.message_layout import PREFIX, request_layout
 from dissector.protocol.wire import EncodeError
-from dissector.tables.database import booleans
+from dissector.tables.database import Database
 from dissector.tables.packing import as_sent
-from dissector.tables.reader import Tables
+from dissector.tables.reader import BODIES, Tables
+from dissector.tables.row_to_exchange import messages_of_row
+from dissector.tables.sql import same
 
 _PLAIN: Final = {"time_ns", "size", "header", "body", "fetch_session"}
 _DIGITS: Final = str.maketrans("123456789", "000000000")
 _CORRELATION: Final = re.compile(r'"correlation_id":-?[0-9]+')
+_BEFORE: Final = '^[^}]*?"correlation_id":-?[0-9]+'
+"""What a stored message has up to its correlation id: times, its size, and what is the same for all of a kind."""
+_ROWS_TOGETHER: Final = 1 << 6
+"""Rows with their messages, each of which may have megabytes, that are in memory together."""
 _UNKNOWN_TAGS: Final = '"unknown_tagged_fields":'
 """Their tags are numbers whose digits say how many bytes they take."""
 
@@ -40,23 +46,71 @@ def sample_fields(tables: Tables, found: FieldBytes) -> None:
                 kind = MessageKind(row["api_key"], row["api_version"], side)
                 found.kinds[kind] = MessageSample(int(row[count]), int(row[size]))
     place = f"row_number() OVER (PARTITION BY {apis} ORDER BY md5(concat_ws('/', capture, packet, start)))"
-    sample = f"SELECT number FROM (SELECT number, {place} AS nth FROM measured) AS placed WHERE nth <= {SAMPLE_SIZE}"
+    tables.database.define(
+        "sampled", f"SELECT * FROM measured WHERE api_key IS NOT NULL QUALIFY {place} <= {SAMPLE_SIZE}", kept=True
+    )
+    left: list[int] = []
+    for shape in _shapes(tables.database):
+        for kind, paths in shape.paths.items():
+            found.of(kind).add_traced(sum(paths.values()), paths, len(shape.numbers))
+        if not shape.paths:
+            left += shape.numbers
+    if left:
+        _decode(tables.database, left, found)
+
+
+def _decode(database: Database, numbers: list[int], found: FieldBytes) -> None:
+    """Add the bytes of the fields of rows of the sample as their bytes have them."""
+    listed, bodies = ", ".join(map(str, numbers)), ", ".join(f"b.{name}" for name in BODIES)
+    rows = f"SELECT m.*, {bodies} FROM sampled m JOIN bodies b ON {same('m', 'b')} WHERE number IN ({listed})"
+    for row in database.rows(f"{rows} ORDER BY number"):
+        messages = messages_of_row(row)
+        for side, message in ((REQUEST, messages.request), (RESPONSE, messages.response)):
+            if message is not None:
+                kind = MessageKind(row["api_key"], row["api_version"], side)
+                found.of(kind).add_traced(message.size, paths_of(message))
+
+
+class _Shape(NamedTuple):
+    """Rows of a sample whose messages differ in their correlation ids only."""
+
+    paths: dict[MessageKind, Paths]
+    """The bytes of the fields of a request and a response; none if they must be decoded."""
+    numbers: list[int]
+
+
+def _shapes(database: Database) -> list[_Shape]:
+    """Return the rows of the sample by shape, in the order of their first rows."""
+    texts = ", ".join(f"b.{side}" for side in SIDES)
+    shapes = ", ".join(f"hash(regexp_replace(b.{side}, '{_BEFORE}', ''))" for side in SIDES)
     known: dict[tuple[object, ...], Paths | None] = {}
-    for part in tables.parts_where(f"number IN ({sample}) AND api_key IS NOT NULL"):
-        left: list[bool] = []
-        for batch in tables.with_bodies(part, "number, api_key, api_version, b.request, b.response"):
-            for row in batch.to_pylist():
-                kinds = {side: MessageKind(row["api_key"], row["api_version"], side) for side in SIDES if row[side]}
-                paths = {kind: _paths(kind, row[kind.side], known) for kind in kinds.values()}
-                left.append(None in paths.values())
-                for kind, each in paths.items():
-                    if each is not None and not left[-1]:
-                        found.of(kind).add_traced(sum(each.values()), each)
-        for exchange in tables.decoded(part.filter(booleans(left))):
-            api = exchange.api_key or 0, exchange.fields.version or 0
-            for side, message in ((REQUEST, exchange.request), (RESPONSE, exchange.response)):
-                if message is not None:
-                    found.of(MessageKind(*api, side)).add_traced(message.size, paths_of(message))
+    found: dict[tuple[int, ...], _Shape] = {}
+    for batch in database.batches(
+        f"SELECT number, {texts}, api_key, api_version, {shapes} FROM sampled m JOIN bodies b ON {same('m', 'b')}",
+        together=_ROWS_TOGETHER,
+    ):
+        numbers, of_sides, keys = batch.column(0), batch.columns[1:3], batch.columns[3:]
+        for at, (number, key) in enumerate(
+            zip(numbers.to_pylist(), zip(*(each.to_pylist() for each in keys), strict=True), strict=True)
+        ):
+            if key not in found:
+                texts_of_row = (each[at].as_py() for each in of_sides)
+                messages = {
+                    MessageKind(key[0], key[1], side): text
+                    for side, text in zip(SIDES, texts_of_row, strict=True) if text
+                }  # fmt: skip
+                found[key] = _Shape(_measured_all(messages, known), [])
+            found[key].numbers.append(number)
+    return sorted(found.values(), key=lambda shape: min(shape.numbers))
+
+
+def _measured_all(
+    messages: dict[MessageKind, str], known: dict[tuple[object, ...], Paths | None]
+) -> dict[MessageKind, Paths]:
+    """Return the bytes of the fields of stored messages; nothing if one must be decoded."""
+    found = {kind: _paths(kind, text, known) for kind, text in messages.items()}
+    whole = {kind: paths for kind, paths in found.items() if paths is not None}
+    return whole if len(whole) == len(found) else {}
 
 
 def _paths(kind: MessageKind, text: str, known: dict[tuple[object, ...], Paths | None]) -> Paths | None:

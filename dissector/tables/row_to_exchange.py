@@ -9,7 +9,7 @@ decode to.
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, Final, Self
+from typing import Any, Final, NamedTuple, Self
 
 import orjson
 
@@ -172,19 +172,32 @@ def _exchange_of_row(cells: Cells) -> Exchange:
     if kind != "exchange":
         request, response = _other_messages(cells, row)
         return TableExchange(row, None, request, response, findings)
-    request_json, response_json = (
-        orjson.loads(cells[side]) if cells[side] else None for side in ("request", "response")
-    )
-    identity = {
-        "api_key": cells["api_key"], "api": None if row.api == UNKNOWN_API else row.api,
-        "api_version": row.version, "correlation_id": row.correlation_id, "client_id": row.client_id,
-    }  # fmt: skip
-    request = _message(identity, "request", request_json, cells["request_bytes"])
-    inner = enveloped(request.body) if request is not None and cells["api_key"] == ApiKey.ENVELOPE else None
-    response = _message(identity, "response", response_json, cells["response_bytes"], inner)
-    exchange = TableExchange(row, cells["api_key"], request, response, findings)
-    exchange.fetched = _fetched(request_json)
+    messages = messages_of_row(cells)
+    exchange = TableExchange(row, cells["api_key"], messages.request, messages.response, findings)
+    exchange.fetched = messages.fetched
     return exchange
+
+
+class RowMessages(NamedTuple):
+    """The messages of an exchange."""
+
+    request: ExchangeMessage | None
+    response: ExchangeMessage | None
+    fetched: dict[str, list[int]] | None
+    """The partitions of the session of an incremental Fetch."""
+
+
+def messages_of_row(cells: Cells) -> RowMessages:
+    """Return the messages of a row of kind `exchange`, given its columns of `bodies`, and those that name the API and
+    the client."""
+    request_json, response_json = (orjson.loads(cells[side]) if cells[side] else None for side in (REQUEST, RESPONSE))
+    identity = {name: cells[name] for name in ("api_key", "api", "api_version", "correlation_id", "client_id")}
+    if identity["api"] == UNKNOWN_API:
+        identity["api"] = None
+    request = _message(identity, REQUEST, request_json, cells["request_bytes"])
+    inner = enveloped(request.body) if request is not None and cells["api_key"] == ApiKey.ENVELOPE else None
+    response = _message(identity, RESPONSE, response_json, cells["response_bytes"], inner)
+    return RowMessages(request, response, _fetched(request_json))
 
 
 def stored_exchange(cells: Cells) -> Exchange:

@@ -1,13 +1,13 @@
 """What rows of tables say about topics and partitions, with the bytes of their records: the same as from the captures.
 
 Columns of `partitions` have it of the APIs with the most rows, unless a body names something besides: a topic without
-partitions, one that a fetch session forgets, the partitions of that session. Other bodies are read as they are stored,
-equal ones once.
+partitions, one that a fetch session forgets, the partitions of that session. Of other bodies one of equal ones is read,
+as it is stored.
 
 Invariant: the mentions are those of `exchange_contents.record_bytes_by_topic`, in its order.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from typing import Final
 
 from dissector.analysis.stats.exchange_contents import record_bytes_by_topic
@@ -27,29 +27,31 @@ IN_COLUMNS: Final = (
 )  # fmt: skip
 """APIs that name nothing but partitions, as a rule."""
 _BESIDE: Final = (
-    '"forgotten_topics_data":[{', *(f'"{name}":{nothing}' for name in ("partitions", "partition_data",
-    "partition_responses") for nothing in ("[]", "null")), f'"{PARTIAL_BYTES}":',
-)  # fmt: skip
-"""What bodies have that name something that columns do not."""
-_TOPICS: Final = tuple(f'"{name}":[{{' for name in ("topics", "topic_data", "responses"))
+    rf'"(forgotten_topics_data":\[\{{|(partitions|partition_data|partition_responses)":(\[\]|null)|{PARTIAL_BYTES}":)'
+)
+"""What bodies have that name something that columns do not; as a pattern, for which a text is read once."""
+_TOPICS: Final = r'"(topics|topic_data|responses)":\[\{'
 """What bodies have that name any topic."""
+_BODY: Final = '^.*?"body":'
+"""What a stored message has up to its body."""
 _SESSION: Final = '"fetch_session":[{'
 _TYPES: Final = {
-    "number": "BIGINT", "place": "BIGINT", "topic": "VARCHAR", "topic_partition": "BIGINT", "sent": "BIGINT",
+    "body": "BIGINT", "place": "BIGINT", "topic": "VARCHAR", "topic_partition": "BIGINT", "sent": "BIGINT",
     "back": "BIGINT", "error": "BIGINT",
 }  # fmt: skip
 ROWS_TOGETHER: Final = 1 << 16
+"""Rows of Python that are added together."""
 
 
 def define_topic_rows(database: Database) -> None:
     """Define `topic_rows`: a row for each topic, and for each partition, that a row of `measured` mentions."""
     _define_in_columns(database)
-    database.define_rows("mentions", _TYPES, [])
-    _add_of_bodies(database)
+    _define_of_bodies(database)
     found = "min(place) AS place, sum(sent) AS sent, sum(back) AS back, max(error) AS error"
     database.define(
         "topic_rows",
-        f"SELECT t.*, 0 AS unanswered, m.latency_ns, m.may_wait FROM (SELECT number, topic, topic_partition, {found}"
+        "SELECT t.*, 0 AS unanswered, m.latency_ns, m.bucket, m.may_wait"
+        f" FROM (SELECT number, topic, topic_partition, {found}"
         f" FROM in_columns GROUP BY number, topic, topic_partition UNION ALL SELECT number, topic, NULL, {found}"
         " FROM in_columns GROUP BY number, topic UNION ALL BY NAME SELECT * FROM mentions) t"
         " JOIN measured m USING (number)",
@@ -62,8 +64,7 @@ def _define_in_columns(database: Database) -> None:
     keys = ", ".join(str(int(key)) for key in IN_COLUMNS)
     database.define(
         "of_columns",
-        f"SELECT m.number, {_any('b.request', _BESIDE)} OR {_any('b.response', _BESIDE)} AS has_more,"
-        f" {_any('b.request', _TOPICS)} OR {_any('b.response', _TOPICS)} AS has_topics, CASE WHEN"
+        f"SELECT m.number, {_either(_BESIDE)} AS has_more, {_either(_TOPICS)} AS has_topics, CASE WHEN"
         f" contains(b.request, '{_SESSION}') THEN json_extract(b.request, '$.fetch_session') END AS session"
         f" FROM measured m JOIN bodies b ON {same('m', 'b')} WHERE m.api_key IN ({keys})",
         kept=True,
@@ -92,32 +93,33 @@ def _define_in_columns(database: Database) -> None:
     database.define("in_columns", where(both, "number NOT IN (SELECT number FROM in_bodies)"))
 
 
-def _add_of_bodies(database: Database) -> None:
-    """Add to `mentions` what bodies say that columns do not have."""
+def _define_of_bodies(database: Database) -> None:
+    """Define `mentions`, what bodies say that columns do not have."""
     used = database.rows("SELECT DISTINCT api_key, api_version FROM measured WHERE api_key IS NOT NULL")
     naming = {row["api_key"] for row in used if _names_topics(row["api_key"], row["api_version"])} - set(IN_COLUMNS)
     others = ", ".join(map(str, sorted(naming))) or "NULL"
-    bodies = (
-        "SELECT m.number, m.api, m.api_key, m.api_version, b.request, b.response FROM measured m"
-        f" JOIN bodies b ON {same('m', 'b')} WHERE m.api_key IS NULL OR m.api_key IN ({others})"
-        " OR m.number IN (SELECT number FROM in_bodies)"
+    bodies = ", ".join(f"regexp_replace(b.{side}, '{_BODY}', '')" for side in (REQUEST, RESPONSE))
+    kinds = "m.api, m.api_key, m.api_version"
+    database.define(
+        "equal_bodies",
+        f"SELECT row_number() OVER () AS body, {kinds}, any_value(b.request) AS request,"
+        " any_value(b.response) AS response, list(m.number) AS numbers"
+        f" FROM measured m JOIN bodies b ON {same('m', 'b')} WHERE m.api_key IS NULL OR m.api_key IN ({others})"
+        f" OR m.number IN (SELECT number FROM in_bodies) GROUP BY {kinds}, {bodies}",
+        kept=True,
     )
-    known: dict[tuple[object, ...], list[tuple[object, ...]]] = {}
+    database.define_rows("mentioned", _TYPES, [])
     found: list[tuple[object, ...]] = []
-    for row in database.rows(bodies):
-        key = (row["api"], row["api_version"], *(_body(row[side]) for side in (REQUEST, RESPONSE)))
-        if key not in known:
-            known[key] = list(_mentions(row))
-        found += ((row["number"], *each) for each in known[key])
+    for row in database.rows("SELECT * EXCLUDE numbers FROM equal_bodies"):
+        found += ((row["body"], *each) for each in _mentions(row))
         if len(found) >= ROWS_TOGETHER:
-            database.add_rows("mentions", _TYPES, found)
+            database.add_rows("mentioned", _TYPES, found)
             found = []
-    database.add_rows("mentions", _TYPES, found)
-
-
-def _body(text: str | None) -> str | None:
-    """Return what a stored message has behind its header, the partitions of a session too."""
-    return None if text is None else text[text.find('"body":') :]
+    database.add_rows("mentioned", _TYPES, found)
+    database.define(
+        "mentions",
+        "SELECT unnest(e.numbers) AS number, m.* EXCLUDE body FROM mentioned m JOIN equal_bodies e USING (body)",
+    )
 
 
 def _mentions(row: Row) -> Iterator[tuple[object, ...]]:
@@ -126,9 +128,10 @@ def _mentions(row: Row) -> Iterator[tuple[object, ...]]:
         yield place, topic, partition, sent, back, int(error)
 
 
-def _any(text: str, words: Iterable[str]) -> str:
-    found = " OR ".join(f"contains({text}, '{each}')" for each in words)
-    return f"coalesce({found}, FALSE)"
+def _either(pattern: str) -> str:
+    """Return whether a pattern is in either message."""
+    found = (f"regexp_matches(b.{side}, '{pattern}')" for side in (REQUEST, RESPONSE))
+    return " OR ".join(f"coalesce({each}, FALSE)" for each in found)
 
 
 def _names_topics(api_key: int, version: int) -> bool:

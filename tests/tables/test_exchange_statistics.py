@@ -56,6 +56,7 @@ def test_every_line_is_that_of_the_captures(tables: "Tables", text: str | None) 
             (each.label, each.counts) for each in lines(wanted)
         ], name
         assert lines(wanted) or (text and name == "error"), name
+    assert found.parts.ranked() == wanted.parts.ranked()
     assert of_fields(found) == of_fields(wanted)
 
 
