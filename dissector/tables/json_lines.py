@@ -4,7 +4,7 @@ Invariant: a line is that of `exchange.to_json` for the exchange of the row. Row
 those with texts that SQL would escape differently.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from itertools import pairwise
 from typing import TYPE_CHECKING, Final
 
@@ -13,11 +13,12 @@ import pyarrow as pa
 
 from dissector.core.arrays import Int32
 from dissector.core.grouping import cuts
+from dissector.core.text import HOSTILE
 from dissector.exchange.model import UNKNOWN_API
 from dissector.exchange.row_fields import ROW_FIELDS, json_fields
 from dissector.exchange.to_json import PARTIAL_BYTES, json_line
 from dissector.tables.database import booleans
-from dissector.tables.reader import Tables
+from dissector.tables.reader import ROWS, Tables
 from dissector.tables.record_texts import PACKED, is_understood, with_records
 
 if TYPE_CHECKING:  # imported on use: without a filter its parser is not needed
@@ -59,29 +60,26 @@ def _pieces(text: bytes, starts: Int32, rows: pa.Table, tables: Tables) -> Itera
         lines = (text[start:end] for start, end in pairwise(starts.tolist()))
         is_other |= ~np.array(list(map(is_understood, lines)), np.bool_)
     exchanges = tables.decoded(rows.filter(booleans(is_other))) if is_other.any() else iter(())
-    at = 0
-    for place, exchange in zip(np.flatnonzero(is_other).tolist(), exchanges, strict=True):
-        yield from with_records(text[at : starts[place]])
-        yield json_line(exchange)
-        at = starts[place + 1]
-    yield from with_records(text[at:])
+    places = np.flatnonzero(is_other)
+    others = zip(starts[places].tolist(), starts[places + 1].tolist(), map(json_line, exchanges), strict=True)
+    return with_records(text, others)
 
 
 def _of_rows() -> str:
     """Return columns of rows `e` and their bodies `b`: what stands around the messages, and what is in them."""
     values = {key: _VALUES.get(key, ROW_FIELDS[key].table_columns[-1]) for key in json_fields()}
-    tls = f"to_json(struct_pack({_members({name: f'tls_{name}' for name in _IN_JSON})}))"
+    marks = "{" + (len(values) - 1) * ","  # a structure of all cells takes twice as long
+    cells = ", ".join(
+        f"""'{mark}"{key}":', coalesce(to_json({value}), 'null')"""
+        for mark, (key, value) in zip(marks, values.items(), strict=True)
+    )
+    tls = f"to_json(struct_pack({', '.join(f'{name} := tls_{name}' for name in _IN_JSON)}))"
     return (
         "number, kind, api_key, b.request, b.response,"
-        f" rtrim(to_json(struct_pack({_members(values)})), '}}')"
-        f""" || CASE WHEN tls_state IS NULL THEN '' ELSE ',"tls":' || {tls} END || ',"request":' AS head,"""
-        """ ',"findings":' || coalesce(to_json(findings), '[]') || '}' || chr(10) AS tail,"""
-        f" {_either(PACKED.decode())} AS is_packed, {_either(_NOTHING_LEFT)} AS is_cut"
+        f" concat({cells}, CASE WHEN tls_state IS NOT NULL THEN ',\"tls\":' || {tls} END, ',\"request\":') AS head,"
+        """ ',"findings":' || coalesce(to_json(findings), '[]') || '}' AS tail,"""
+        f" api_key IS NULL AND ({_either(PACKED.decode())}) AS is_unknown, {_either(_NOTHING_LEFT)} AS is_cut"
     )
-
-
-def _members(values: Mapping[str, str]) -> str:
-    return ", ".join(f"{name} := {value}" for name, value in values.items())
 
 
 def _either(words: str) -> str:
@@ -90,12 +88,16 @@ def _either(words: str) -> str:
 
 
 _OF_ROWS: Final = _of_rows()
+_HOSTILE: Final = r"\\u|[" + "".join(
+    char if char in "-[]" else rf"\x{{{ord(char):x}}}" for char in HOSTILE.pattern.replace("\ud800-\udfff", "")[1:]
+)  # fmt: skip
+"""What `json_text` escapes, or SQL has escaped otherwise. (Text of tables has no halves of pairs.)"""
 _IS_PLAIN: Final = (
-    r"kind = 'exchange' AND NOT is_cut AND (api_key IS NOT NULL OR NOT is_packed)"
-    r" AND NOT regexp_matches(head, '[^ -~]|\\u') AND NOT regexp_matches(tail, '[^ -~\n]|\\u')"
+    "kind = 'exchange' AND NOT is_cut AND NOT is_unknown"
+    f" AND NOT regexp_matches(head, '{_HOSTILE}') AND NOT regexp_matches(tail, '{_HOSTILE}')"
 )
 _LINES: Final = (
     f"SELECT number, CASE WHEN {_IS_PLAIN} THEN concat(head, coalesce(request, 'null'), ',\"response\":',"
-    " coalesce(response, 'null'), tail) END AS line FROM ({})"
+    f" coalesce(response, 'null'), tail, chr(10)) END AS line FROM ({ROWS})"
 )
 """A query of lines, of which some are null; the query of rows with `_OF_ROWS` is to be put in."""

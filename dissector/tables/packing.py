@@ -119,7 +119,7 @@ def _size_object(batch: Batch) -> Object:
 
 def unpacked(body: Object, name: str) -> Object:
     """Return a packed body with its records, as in JSON, if the bytes of fields were kept."""
-    return _with_fields(body, name, _read)
+    return _with_fields(body, name, unpacked_field)
 
 
 def as_sent(body: Object, name: str) -> Object:
@@ -142,7 +142,8 @@ def _sent(value: Object) -> object:
     return value
 
 
-def _read(value: Object) -> Object:
+def unpacked_field(value: Object) -> Object:
+    """Return a packed field with its records."""
     if BYTES not in value:
         return value
     found = records_object(bytes.fromhex(value[BYTES]))

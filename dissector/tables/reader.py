@@ -43,6 +43,8 @@ _ROWS_TOGETHER: Final = 1 << 10
 _ORDER: Final = ("log", "capture", "hex", "unread")
 _KEY: Final = ", ".join(ROW_KEY)
 _EXCHANGES: Final = "SELECT * EXCLUDE (day, time) FROM exchanges"
+ROWS: Final = "{}"
+"""In what a query makes of rows: the query of these."""
 BODIES: Final = ("request", "response", "rest", "request_bytes", "response_bytes")
 
 
@@ -309,7 +311,9 @@ class Tables:
         columns = ", ".join(f"b.{name}" for name in BODIES)
         return (each for batch in self.with_bodies(part, f"e.*, {columns}") for each in _exchanges(batch))
 
-    def with_bodies(self, part: pa.Table, columns: str, made: str = "SELECT * FROM ({})") -> Iterator[pa.RecordBatch]:
+    def with_bodies(
+        self, part: pa.Table, columns: str, made: str = f"SELECT * FROM ({ROWS})"
+    ) -> Iterator[pa.RecordBatch]:
         """Return columns of the rows `e` of a part and of their bodies `b`, in order; or what a query makes of them."""
         self.require_bodies()
         if not len(part):
@@ -320,7 +324,7 @@ class Tables:
             f"SELECT {columns} FROM given e LEFT JOIN (SELECT * FROM bodies WHERE packet BETWEEN {min(packets)} AND"
             f" {max(packets)} AND capture IN ({captures})) b ON {same('e', 'b')}"
         )
-        return self.database.batches(f"{made.format(sql)} ORDER BY number", part)
+        return self.database.batches(f"{made.replace(ROWS, sql)} ORDER BY number", part)
 
     def _in_order(self, sql: str, most: int | None = None) -> Iterator[pa.Table]:
         """Yield the rows of a query, in order, in parts."""

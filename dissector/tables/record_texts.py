@@ -4,14 +4,17 @@ Invariant: the text is that of `packing.unpacked`. A field that the kernel leave
 anything else stands beside such bytes, the text is not understood.
 """
 
+import heapq
 import re
 from binascii import unhexlify
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import cache
 from itertools import pairwise
+from operator import itemgetter
 from typing import Final
 
 import numpy as np
+import orjson
 
 from dissector.bulk.decompressed_sections import DecompressedSections
 from dissector.core.arrays import Int64
@@ -28,13 +31,18 @@ from dissector.protocol.kernel.json_messages import (
 )
 from dissector.protocol.kernel.shredding import FrameMemory
 from dissector.protocol.records.to_json import records_object
+from dissector.tables.packing import unpacked_field
 
 PACKED: Final = b'"bytes":"'
 """What a text with packed records has; in values of texts, the quotes would be escaped."""
 MOST_BYTES: Final = 4 << 20
 """Bytes of records that are written together, unless one field has more."""
 _HEADS: Final = rb'(?:\{"base_offset":-?\d+,"batch_length":-?\d+,"compression":"\w+","records_count":-?\d+\},?)*'
-_FIELD: Final = re.compile(rb'\{"size":\d+,"batches":\[' + _HEADS + rb'\],"bytes":"([^"]*)"\}')
+_BEGIN_OF_FIELD: Final = rb'\{"size":\d+,"batches":\['
+_FIELD: Final = re.compile(
+    _BEGIN_OF_FIELD + rb"(?:" + _HEADS + rb"|(?P<other>(?:(?!" + _BEGIN_OF_FIELD + rb').)*?))\],"bytes":"([^"]*)"\}'
+)
+"""A packed field; as `other` what has more of a batch than its sizes."""
 _NO_TOPICS: Final = NamedTopics.of({}, lambda _: False, "")
 _INDEX: Final = bytes(4)
 _BEGIN: Final = len('{"time_ns":0,"size":,"body":{"index":0,"records":')
@@ -46,15 +54,25 @@ def is_understood(text: bytes) -> bool:
     return text.count(PACKED) == sum(1 for _ in _FIELD.finditer(text))
 
 
-def with_records(text: bytes) -> Iterator[bytes | memoryview]:
-    """Yield a text of messages in pieces, with records in place of packed fields."""
+def with_records(text: bytes, others: Iterable[tuple[int, int, bytes]] = ()) -> Iterator[bytes | memoryview]:
+    """Yield a text of messages in pieces, with records in place of packed fields, and `others` in place of what is from
+    a start to an end, ascending."""
     fields = list(_FIELD.finditer(text))
+    records = zip(fields, _records([b"" if field["other"] else unhexlify(field[2]) for field in fields]), strict=True)
+    found = ((field.start(), field.end(), _other(field[0]) if field["other"] else each) for field, each in records)
     at = 0
-    for field, records in zip(fields, _records([unhexlify(field[1]) for field in fields]), strict=True):
-        yield text[at : field.start()]
-        yield records
-        at = field.end()
-    yield text[at:] if at else text
+    for start, end, piece in heapq.merge(others, found, key=itemgetter(0)):
+        if start < at:  # a field of what is replaced
+            continue
+        yield text[at:start]
+        yield piece
+        at = end
+    yield text[at:]
+
+
+def _other(field: bytes) -> bytes:
+    """Return the JSON of a field of which a part is decoded already."""
+    return dumps(unpacked_field(orjson.loads(field)))
 
 
 def _records(fields: Sequence[bytes]) -> Iterator[bytes | memoryview]:

@@ -24,8 +24,8 @@ if TYPE_CHECKING:
 
 WITH_RECORDS = ("java", "java-transactions", "kafka-python-as-0.10", "librdkafka", "java-sasl-plain", "kraft-quorum")
 """Compressed ones, transactions and their markers, message sets, logins, the metadata log."""
-
-
+MESSAGE = bytes.fromhex("000000000000000100000010000000000000ffffffff000000026162")
+"""Of the oldest format."""
 OTHER_OPTIONS = (WriteOptions(frames=True), WriteOptions(records=False))
 
 
@@ -69,17 +69,34 @@ def _packed(data: bytes, heads: str = "") -> bytes:
 
 def test_what_the_kernel_leaves_is_written_by_python() -> None:
     """No batch at all, and a message of the oldest format, between others."""
-    message = bytes.fromhex("000000000000000100000010000000000000ffffffff000000026162")
-    fields = (b"", b"ab", message, 3 * message)
+    fields = (b"", b"ab", MESSAGE, 3 * MESSAGE)
     text = b"[" + b",".join(map(_packed, fields)) + b"]"
     assert is_understood(text)
     assert b"".join(with_records(text)) == b"[" + b",".join(dumps(records_object(each)) for each in fields) + b"]"
 
 
-@pytest.mark.parametrize("heads", ['{"base_offset":0,"records":[]}', '{"error":"no"}'])
-def test_what_is_decoded_beside_the_bytes_is_not_lost(heads: str) -> None:
-    assert not is_understood(_packed(b"", heads))
-    assert is_understood(_packed(b"", '{"base_offset":-1,"batch_length":9,"compression":"none","records_count":0}'))
+def test_what_is_decoded_beside_the_bytes_is_not_lost() -> None:
+    """A message without its value, as tables have those of the oldest format, and one that stays decoded."""
+    whole = records_object(MESSAGE)
+    [decoded] = whole["batches"]
+    kept = decoded | {"value": "6b657074"}
+    heads = (dumps({"offset": 1, "magic": 0}), dumps(kept))
+    text = b"[" + b",".join(_packed(MESSAGE, head.decode()) for head in heads) + b"]"
+    assert is_understood(text)
+    first, second = orjson.loads(b"".join(with_records(text)))
+    assert first == orjson.loads(dumps(whole))
+    assert second["batches"] == [orjson.loads(dumps(kept))]
+
+
+def test_other_lines_are_put_in_between() -> None:
+    field = _packed(b"")
+    text, written = field + b"\n" + field + b"\n", dumps(records_object(b""))
+    others = [(0, 0, b"a\n"), (len(field) + 1, len(text), b"b\n")]
+    assert b"".join(with_records(text, others)) == b"a\n" + written + b"\nb\n"
+
+
+def test_what_is_packed_elsewhere_is_not_understood() -> None:
+    assert not is_understood(b'{"batches":[],"bytes":"00"}')
 
 
 def test_a_text_that_looks_packed_is_a_text() -> None:
