@@ -58,8 +58,6 @@ of these types are plain."""
 _OTHERWISE: Final = {"form": "unread"}
 """The same by name."""
 _MERGED: Final = "merged_with"
-_NAIVE: Final = pa.timestamp("us")
-"""Of times that become Python's: pyarrow imports pandas for those of a zone."""
 _READERS: Final = 8
 """Files that are read at a time."""
 Row = dict[str, Any]
@@ -297,8 +295,6 @@ def captures_in(uri: str, table: DeltaTable, *, whole: bool = False) -> list[Row
     def read(path: str) -> list[Row]:
         with pq.ParquetFile(f"{top}/{path}", filesystem=files) as file:
             found = file.read([name for name in absent if name in file.schema_arrow.names])
-        fields = (field.with_type(_NAIVE) if pa.types.is_timestamp(field.type) else field for field in found.schema)
-        found = found.cast(pa.schema(fields))
         cells = [_cells(found, name, otherwise) for name, otherwise in absent.items()]
         return [dict(zip(absent, row, strict=True)) for row in zip(*cells, strict=True)]
 
@@ -314,9 +310,10 @@ def _cells(rows: pa.Table, name: str, otherwise: object) -> list[Any]:
     not have it, is `otherwise`. A capture is merged with itself if with no other."""
     if name not in rows.column_names:
         return rows["capture"].to_pylist() if name == _MERGED else [otherwise] * len(rows)
+    if pa.types.is_timestamp(kind := rows[name].type):  # pyarrow imports pandas for those of a zone
+        naive = (chunk.view(pa.timestamp(kind.unit)).to_pylist() for chunk in rows[name].chunks)
+        return [otherwise if cell is None else cell.replace(tzinfo=UTC) for cells in naive for cell in cells]
     cells: list[Any] = rows[name].to_pylist()
-    if pa.types.is_timestamp(rows[name].type):
-        return [otherwise if cell is None else cell.replace(tzinfo=UTC) for cell in cells]
     if not rows[name].null_count:
         return cells
     others = rows["capture"].to_pylist() if name == _MERGED else [otherwise] * len(cells)

@@ -319,7 +319,7 @@ class Tables:
         if not len(part):
             return iter(())
         packets = part["packet"].to_pylist()
-        captures = ", ".join(map(text, part["capture"].unique().to_pylist()))
+        captures = ", ".join(map(text, sorted(set(part["capture"].to_pylist()))))
         sql = (
             f"SELECT {columns} FROM given e LEFT JOIN (SELECT * FROM bodies WHERE packet BETWEEN {min(packets)} AND"
             f" {max(packets)} AND capture IN ({captures})) b ON {same('e', 'b')}"

@@ -20,7 +20,6 @@ from dissector.exchange.from_json import REQUEST, RESPONSE, frames_of_exchange, 
 from dissector.exchange.model import STORED, UNKNOWN_API, Exchange, ExchangeMessage, ExchangeRow, worst
 from dissector.exchange.row_findings import NO_RESPONSE
 from dissector.exchange.to_json import PARTIAL_BYTES
-from dissector.findings.registry import EXAMINATION_CODES
 from dissector.protocol.embedded.context import DecodingContext
 from dissector.protocol.embedded.formats import FORMATS, enveloped
 from dissector.protocol.embedded.topics import CLUSTER_METADATA, RECORDS_FIELDS
@@ -158,14 +157,13 @@ def exchange_of_row(cells: Cells) -> Exchange:
 def _exchange_of_row(cells: Cells) -> Exchange:
     kind = cells["kind"]
     findings = [Finding(f["code"], Severity(f["severity"]), f["message"], f["path"]) for f in cells["findings"] or ()]
-    marks = sorted((each for each in findings if each.code in EXAMINATION_CODES), key=lambda each: each.code)
     row = ExchangeRow(
         cells["number"], kind, cells["time_ns"], cells["conn"] or 0, cells["client"] or "",
         cells["server"] or cells["path"], cells["api"], cells["api_version"], cells["correlation_id"],
         cells["client_id"], cells["request_size"], cells["response_size"], cells["latency_ns"],
         cells.get("request_transfer_ns"), cells.get("wait_ns"), cells.get("response_transfer_ns"),
         None if kind in STORED else cells["packet"], cells.get("response_packet"),
-        with_words(marked(cells["info"] or "", marks), [*findings, *NO_RESPONSE]), worst(findings),
+        with_words(marked(cells["info"] or "", _marks(findings)), [*findings, *NO_RESPONSE]), worst(findings),
     )  # fmt: skip
     if "rest" not in cells:  # a row without its body
         return TableExchange(row, cells["api_key"], None, None, findings)
@@ -176,6 +174,15 @@ def _exchange_of_row(cells: Cells) -> Exchange:
     exchange = TableExchange(row, cells["api_key"], messages.request, messages.response, findings)
     exchange.fetched = messages.fetched
     return exchange
+
+
+def _marks(findings: list[Finding]) -> list[Finding]:
+    """Return the findings that the info column has beside those of the row itself, by code."""
+    if not findings:
+        return []
+    from dissector.findings.registry import EXAMINATION_CODES  # with all detectors
+
+    return sorted((each for each in findings if each.code in EXAMINATION_CODES), key=lambda each: each.code)
 
 
 class RowMessages(NamedTuple):
