@@ -209,7 +209,7 @@ def put_captures(uri: str, decide: Decide) -> list[Row]:
         before = captures_in(uri, table)
         rows = list(decide(before))
         digests = {digest for row in rows for digest in digests_of(row)}
-        replaced = [each for each in before if not digests.isdisjoint(digests_of(each))]
+        replaced = [each for each in before if not digests.isdisjoint((each["digest"], each["contents"]))]
         if not rows or _write_captures(uri, table, rows, replaced):
             break
     remove_facts(uri, replaced)
