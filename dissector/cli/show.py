@@ -51,7 +51,8 @@ def show(
     printing = RowRenderer.of(form, fields, escape_formulas=csv.escape_formulas)
     row_filter = parse_filter(filter, options=options)
     if are_tables(files, options):
-        return show_tables(files[0], printing, limit, row_filter)
+        with infrequent_collection():
+            return show_tables(files[0], printing, limit, row_filter)
     with infrequent_collection(), options.open(files) as capture:
         try:
             if capture.pipeline.grows:

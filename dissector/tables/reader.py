@@ -302,10 +302,6 @@ class Tables:
             if left == 0:
                 return
 
-    def parts_where(self, condition: str) -> Iterator[pa.Table]:
-        """Yield the rows for which a condition in SQL is true, in the same way."""
-        return self._in_order(where(self.select()[0], condition))
-
     def decoded(self, part: pa.Table) -> Iterator[Exchange]:
         """Yield the exchanges of a part, with their messages."""
         columns = ", ".join(f"b.{name}" for name in BODIES)
