@@ -117,7 +117,8 @@ class PartitionReader:
         """Return None: partitions are not merged with other inputs."""
 
     def batches(self, most: int | None = None) -> Iterator[PacketBatch]:
-        """Yield all packets, once, as many at a time as a block has. Raises `SpoolFullError`, as an incomplete partition is useless."""
+        """Yield all packets, once, as many at a time as a block has. Raises `SpoolFullError`, as an incomplete
+        partition is useless."""
         for block in self._blocks:
             number, time_ns, captured, length, link_type = np.frombuffer(block.heads, "<i8").reshape(5, -1)
             at = self._spool.size

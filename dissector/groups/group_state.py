@@ -20,7 +20,14 @@ from dissector.groups.deciding import NEARLY, Closed, Decisions
 from dissector.groups.group_event import NOWHERE, GroupEvent
 from dissector.groups.member import Member, Roster
 from dissector.groups.rebalance import (
-    MAX_CHANGES, HeardRebalance, MemberChange, Rebalance, Trigger, keep, keep_id, keep_time,
+    MAX_CHANGES,
+    HeardRebalance,
+    MemberChange,
+    Rebalance,
+    Trigger,
+    keep,
+    keep_id,
+    keep_time,
 )  # fmt: skip
 from dissector.groups.tally import CauseTally, Recurrences
 from dissector.protocol.schema.error_codes import ErrorCode

@@ -9,7 +9,7 @@ from tools.benchmarks.captures import mixed
 from tools.benchmarks.measuring import KDISSECT, measured
 
 MOST: Final = 150
-"""Megabytes with libraries and mapped pages, as SECURITY.md has them."""
+"""Megabytes with libraries and mapped pages."""
 PACKETS: Final = 84_000
 """17 MB, with connections, groups and topics as many as detectors remember."""
 
