@@ -63,18 +63,19 @@ class Redactor:
         """Learn the names in a message, before the first one is redacted."""
         self.remnants.learn(message.with_mask().traced)
 
-    def message(self, message: ExchangeMessage) -> bytes:
-        """Return the redacted frame of a message, as many bytes of it as can be read."""
+    def message(self, message: ExchangeMessage, *, is_doubtful: bool = False) -> bytes:
+        """Return the redacted frame of a message, as many bytes of it as can be read. One that `is_doubtful` counts as
+        damaged, though it can be read."""
         shown = message.with_mask()
-        if (damage := self.damage(shown)) is not None:
+        if (damage := self.damage(shown, is_doubtful=is_doubtful)) is not None:
             return self.damaged(shown.data, damage, message.whole)
         # Where the layout is a guess, or unknown, any number may be a name.
         run = PIECE if shown.layout.findings or shown.layout.unread is not None else RUN
         return self.frame(shown.traced, run)[: message.whole]
 
-    def damage(self, shown: ExchangeMessage) -> "FrameDamage | None":
-        """Return what to make of a message that can't be read from end to end; None for any other."""
-        kept = _header_end_if_damaged(shown.traced)
+    def damage(self, shown: ExchangeMessage, *, is_doubtful: bool = False) -> "FrameDamage | None":
+        """Return what to make of a message that can't be read from end to end, or `is_doubtful`; None for any other."""
+        kept = _header_end(shown.traced) if is_doubtful else _header_end_if_damaged(shown.traced)
         if kept is None:
             return None
         fill = b"" if shown.layout.body is None else _fill_like(shown, kept)
@@ -225,11 +226,13 @@ class _SourcePart:
 def _header_end_if_damaged(traced: Traced) -> int | None:
     """Return where the header of a frame ends that can't be read from end to end; None for any other."""
     data, children = traced.sources[0].data, traced.tree.children
-    ends = [_without_tags(node).end for node in children if node.name == "header"]
-    if not ends:
-        return None
     is_damaged = not _has_its_size(data) or _damage_codes(traced.tree.findings) or any(map(_is_rest, children))
-    return ends[0] if is_damaged else None
+    return _header_end(traced) if is_damaged else None
+
+
+def _header_end(traced: Traced) -> int | None:
+    """Return where the header of a frame ends, without tagged fields; None where it has none."""
+    return next((_without_tags(node).end for node in traced.tree.children if node.name == "header"), None)
 
 
 def _with_size(made: bytes, traced: Traced) -> bytes:

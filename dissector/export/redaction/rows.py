@@ -3,6 +3,8 @@
 What decoding a row has told when its names were learned is remembered, in a few bytes: the layout of a response without
 a request, which is found by trying many, and what a damaged message can keep. So such rows are decoded once.
 
+A frame right before bytes without one is doubtful: as a rule its size is wrong, and its numbers are what came behind.
+
 Invariant: frames are redacted in the order in which they are asked for, as names are numbered so.
 """
 
@@ -14,9 +16,12 @@ import numpy as np
 
 from dissector.bulk.message_texts import MessageTexts
 from dissector.capture_session import Capture
+from dissector.core.arrays import Int64
 from dissector.exchange.model import Exchange, ExchangeMessage
+from dissector.export.packets import MAX_STREAM
 from dissector.export.redaction.frames import FrameDamage, Redactor
 from dissector.export.redaction.plain_frames import PlainFrames
+from dissector.index.exchange_table import RowKind
 from dissector.protocol.message_layout import MessageLayout
 from dissector.protocol.schema.loader import alternatives
 
@@ -51,9 +56,12 @@ class RedactedFrames:
         """What messages are that are not plain by themselves, by row and side: their layout, or what is left."""
         self._kinds: dict[MessageLayout | FrameDamage, MessageLayout | FrameDamage] = {}
         """Each of those once."""
+        self._doubtful: set[tuple[int, bool]] = set()
+        """Frames that are doubtful, by row and side."""
 
     def learn(self, rows: Sequence[int]) -> None:
         """Learn the names in the messages of rows, ascending, before the first one is redacted."""
+        self._doubtful = _right_before_unparsed(self._capture, np.asarray(rows, np.int64))
         sides = (side for row in rows for side in self._sides(row))
         for some in _together(sides):
             texts = self._texts(some)
@@ -102,7 +110,7 @@ class RedactedFrames:
         @lru_cache(maxsize=CACHED_FRAMES)
         def content(row: int, of_client: bool) -> bytes:
             plain, damage = texts.get((row, of_client)), self._known.get((row, of_client))
-            made = None if plain is None else self._plain.redacted(plain)
+            made = None if plain is None or (row, of_client) in self._doubtful else self._plain.redacted(plain)
             if isinstance(damage, FrameDamage):
                 data = known[row, of_client]
                 made = self._redactor.damaged(data, damage, len(data))
@@ -145,7 +153,8 @@ class RedactedFrames:
     def _by_tree(self, row: int, *, of_client: bool) -> bytes:
         exchange = self._exchange(row)
         message = exchange.request if of_client else exchange.response
-        return b"" if message is None else self._redactor.message(message)
+        is_doubtful = (row, of_client) in self._doubtful
+        return b"" if message is None else self._redactor.message(message, is_doubtful=is_doubtful)
 
     def _sides(self, row: int) -> list[FrameSide]:
         """The frames of a row; a side of no size for all that a row has that no packets carried."""
@@ -162,6 +171,18 @@ class RedactedFrames:
             texts = self._capture.messages.texts(np.array(rows, np.int64), is_request=of_client)
             found.update(((row, of_client), each) for row, each in zip(rows, texts, strict=True) if each is not None)
         return found
+
+
+def _right_before_unparsed(capture: Capture, rows: Int64) -> set[tuple[int, bool]]:
+    """Return the frames behind which there is no other one but bytes that are none, by row and side."""
+    kinds = capture.index.numbers(rows).kind
+    if not (kinds == RowKind.UNPARSED).any():
+        return set()
+    spans = capture.frames.span_columns(rows)
+    starts = spans.direction * MAX_STREAM + spans.start
+    is_unparsed = kinds[np.searchsorted(rows, spans.row)] == RowKind.UNPARSED
+    is_before = ~is_unparsed & np.isin(starts + spans.size, starts[is_unparsed])
+    return set(zip(spans.row[is_before].tolist(), spans.of_client[is_before].tolist(), strict=True))
 
 
 def _is_as_inferred(message: ExchangeMessage) -> bool:

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+import dissector
 from dissector.capture_session import Capture
 from dissector.conversation import Packet, pcapng
 from dissector.exchange.model import Exchange, ExchangeMessage
@@ -250,3 +251,33 @@ def test_a_capture_of_no_exchange_has_no_packet(tmp_path: Path) -> None:
         redactor = Redactor()
         frames = RedactedFrames(capture, redactor)
         assert list(redacted_packets(capture, range(len(capture)), frames, redactor.addresses)) == []
+
+
+def with_a_number(number: bytes, behind: bytes) -> list[Turn]:
+    """Two lookups of an epoch's end, of which the second response has this number; with bytes behind it."""
+    asked = {"topics": [{"topic": "orders", "partitions": [{"partition": 1, "leader_epoch": 2}]}]}
+    turns = []
+    for correlation_id, end in enumerate((bytes(8), number)):
+        found = {"error_code": 0, "partition": 1, "end_offset": int.from_bytes(end, "big", signed=True)}
+        answer = {"topics": [{"topic": "orders", "partitions": [found]}]}
+        turns += [
+            Turn(True, dissector.encode_request("OffsetForLeaderEpoch", 0, asked, correlation_id=correlation_id)),
+            Turn(False, dissector.encode_response("OffsetForLeaderEpoch", 0, answer, correlation_id=correlation_id)),
+        ]
+    return [*turns, Turn(False, behind)] if behind else turns
+
+
+@pytest.mark.parametrize(
+    ("behind", "stays"), [(b"bcLSH" + b"\xff" * 60, False), (b"", True)], ids=["before others", "at the end"]
+)
+def test_what_a_wrong_size_made_a_number_of_goes(tmp_path: Path, behind: bytes, stays: bool) -> None:
+    """A name whose first letters are the end of a frame, and whose last ones are of none."""
+    path = capture_of(tmp_path, conversation(with_a_number(b"\x00\x03\x00\x0bKsST", behind)))
+    redacted(path, tmp_path / "out.pcapng")
+    assert (b"KsST" in (tmp_path / "out.pcapng").read_bytes()) == stays
+    kinds = []
+    for each in (path, str(tmp_path / "out.pcapng")):
+        with Capture([each]) as capture:
+            deque(capture.read(), maxlen=0)
+            kinds.append([exchange.fields.kind for exchange in capture.exchanges()])
+    assert kinds == [["exchange", "exchange"] if stays else ["exchange", "exchange", "unparsed"]] * 2
