@@ -15,7 +15,7 @@ from dissector.capture_session import Capture
 from dissector.core import limits
 from dissector.exchange.message_subjects import ERROR
 from dissector.exchange.model import Exchange
-from dissector.findings.summary import SEVERITIES, FindingSummary
+from dissector.findings.summary import SEVERITIES, FindingKind, FindingSummary
 from dissector.protocol.embedded.context import DecodingContext
 from dissector.protocol.embedded.topics import CLUSTER_METADATA_ID
 from dissector.protocol.masking import mask_secrets
@@ -223,6 +223,7 @@ def decoded(row: Exchange) -> FindingSummary:
         frozenset(finding.code for finding in row.findings),
         -1 if severity is None else SEVERITIES.index(severity),
         frozenset(ERROR.of(row)),
+        tuple(sorted(FindingKind(finding.code, finding.severity) for finding in row.findings)),
     )
 
 
