@@ -113,6 +113,17 @@ def test_the_fields_of_a_cut_response_are_shown_where_no_login_is(
     assert holds(shown(tmp_path, [*asked, answer], opened=opened)) == is_shown
 
 
+@cases(("first", "is_shown"), [(3, True), (36, False)])
+def test_a_client_id_that_is_not_all_there_is_shown_where_no_login_is(
+    tmp_path: Path, first: int, is_shown: bool
+) -> None:
+    """Where the size of a login's request is in the frame before, its fields make a header: of FindCoordinator, whose
+    client id begins with the token."""
+    shifted = struct.pack(">ihh", 0x20000, 10, 4) + b"fuzz" + struct.pack(">h", len(HIDDEN) + 5) + HIDDEN
+    turns = [Turn(True, request(1, api_key=first)), Turn(False, response(1)), Turn(True, shifted)]
+    assert holds(shown(tmp_path, turns)) == is_shown
+
+
 VERSIONS_ANSWER = struct.pack(">hihhhi", 0, 1, 3, 0, 12, 0)[:-4]
 
 

@@ -105,6 +105,10 @@ def _mask_fields(data: bytes, size: int, layout: MessageLayout, end: int, contex
         return _masked_whole(data, layout._replace(header=None, token=True), end)
     if layout.unread is not None and _may_be_secret(layout.unread, data, context):
         return _masked_whole(data, layout, end)
+    if context.may_cut_secrets and not is_whole and layout.header == "RequestHeader" and _is_cut_header(data, end):
+        # Where the size is one of a login's fields, what looks like a client id that is not all there may be the token.
+        plain = layout._replace(header=None, body=None, token=False)
+        return MaskedFrame(_with_mask(data, CLIENT_ID), _marked(plain, data, CLIENT_ID, layout.findings))
     holds = may_hold_secrets(layout.body, data, context) and not (
         is_of_other_topics(data, layout, end, context, is_whole=is_whole)
     )
