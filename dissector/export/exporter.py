@@ -120,12 +120,7 @@ def _redacted_capture(
         bool(encrypted) and any(span.direction >> 1 in encrypted for span in capture.frames.spans(row)) for row in rows
     ]
     plain = redacted_packets(capture, compress(rows, map(not_, is_encrypted)), frames, redactor.addresses)
-    made = made_packets(
-        capture,
-        compress(rows, is_encrypted),
-        redactor.message,
-        redactor.addresses.of,
-    )
+    made = made_packets(capture, compress(rows, is_encrypted), frames.content_of, redactor.addresses.of)
     both = merge(plain, made, key=lambda packet: packet.time_ns) if encrypted else plain
     yield from pcapng(both, f"kdissect export --redact: {counted(len(rows), 'row')}")
     if redactor.lost:

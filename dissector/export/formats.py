@@ -26,7 +26,7 @@ def _pcapng(capture: "Capture", rows: Sequence[int], request: "ExportRequest") -
     comment = f"kdissect export: {counted(len(rows), 'row')} of {', '.join(capture.names)}"
     notes = [note.comment() for note in process_notes(capture, rows)]
     if request.is_decrypted:
-        made = made_packets(capture, rows, lambda message: message.data[: message.whole])
+        made = made_packets(capture, rows, lambda _, message: message.data[: message.whole])
         return pcapng(made, comment, notes=notes)
     connections = capture.frames.decrypted_connections(rows) if request.has_secrets else set()
     packets = carrying_packets(capture, rows, request.comments)

@@ -206,8 +206,9 @@ def _comment(
     return f"kdissect {number + 1}: {name} {side}, correlation id {correlation_id}{after}"
 
 
-Content = Callable[[ExchangeMessage], bytes]
-"""Returns the bytes that stand for a frame, as many as were captured."""
+Content = Callable[[tuple[int, bool], ExchangeMessage], bytes]
+"""Returns the bytes that stand for a frame, as many as were captured, by its row, whether it is the client's, and its
+message."""
 
 
 def made_packets(
@@ -227,7 +228,7 @@ def made_packets(
         writer.begin(connection, client, server)
         for span in spans:
             message = exchange.request if span.of_client else exchange.response
-            data = b"" if message is None else content(message)
+            data = b"" if message is None else content((row, span.of_client), message)
             time_ns = exchange.fields.time_ns if message is None else message.time_ns
             writer.say(connection, Turn(time_ns, span.of_client, data, span.size - len(data)))
     yield from writer.packets()

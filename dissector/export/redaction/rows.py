@@ -153,8 +153,11 @@ class RedactedFrames:
     def _by_tree(self, row: int, *, of_client: bool) -> bytes:
         exchange = self._exchange(row)
         message = exchange.request if of_client else exchange.response
-        is_doubtful = (row, of_client) in self._doubtful
-        return b"" if message is None else self._redactor.message(message, is_doubtful=is_doubtful)
+        return b"" if message is None else self.content_of((row, of_client), message)
+
+    def content_of(self, side: tuple[int, bool], message: ExchangeMessage) -> bytes:
+        """Return the redacted frame of a message that is decoded, of a row and whether it is the client's."""
+        return self._redactor.message(message, is_doubtful=side in self._doubtful)
 
     def _sides(self, row: int) -> list[FrameSide]:
         """The frames of a row; a side of no size for all that a row has that no packets carried."""

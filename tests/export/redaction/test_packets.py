@@ -13,6 +13,8 @@ import dissector
 from dissector.capture_session import Capture
 from dissector.conversation import Packet, pcapng
 from dissector.exchange.model import Exchange, ExchangeMessage
+from dissector.export.exporter import export_rows
+from dissector.export.formats import ExportFormat, ExportRequest
 from dissector.export.packets import carrying_packets
 from dissector.export.redaction.frames import Redactor
 from dissector.export.redaction.packets import redacted_packets
@@ -21,6 +23,7 @@ from dissector.protocol.tree import Node
 from tests.conftest import CAPTURES, PCAPS, SOME_BUNDLED
 from tests.export.redaction.secrets import KEPT, all_bytes, messages, must_go
 from tests.needs import needs
+from tests.tls.sessions import session
 from tests.traffic import Packet as Segment
 from tests.traffic import Turn, capture_of, conversation, ethernet, exchanges, pcap, request, response
 from tests.transport.wrapping import fragments
@@ -267,17 +270,29 @@ def with_a_number(number: bytes, behind: bytes) -> list[Turn]:
     return [*turns, Turn(False, behind)] if behind else turns
 
 
+@pytest.mark.parametrize("is_encrypted", [False, True], ids=["plain", "encrypted"])
 @pytest.mark.parametrize(
     ("behind", "stays"), [(b"bcLSH" + b"\xff" * 60, False), (b"", True)], ids=["before others", "at the end"]
 )
-def test_what_a_wrong_size_made_a_number_of_goes(tmp_path: Path, behind: bytes, stays: bool) -> None:
+def test_what_a_wrong_size_made_a_number_of_goes(
+    tmp_path: Path, behind: bytes, stays: bool, is_encrypted: bool
+) -> None:
     """A name whose first letters are the end of a frame, and whose last ones are of none."""
-    path = capture_of(tmp_path, conversation(with_a_number(b"\x00\x03\x00\x0bKsST", behind)))
-    redacted(path, tmp_path / "out.pcapng")
-    assert (b"KsST" in (tmp_path / "out.pcapng").read_bytes()) == stays
+    turns, keys = with_a_number(b"\x00\x03\x00\x0bKsST", behind), tmp_path / "keys.log"
+    if is_encrypted:
+        encrypted = session(turns)
+        turns = encrypted.turns
+        keys.write_bytes(encrypted.key_log)
+    path, key_logs = capture_of(tmp_path, conversation(turns)), [str(keys)] if is_encrypted else []
+    out = tmp_path / "out.pcapng"
+    with Capture([path], key_logs=key_logs) as capture:
+        deque(capture.read(), maxlen=0)
+        rows = [row for row in range(len(capture)) if capture.frames.spans(row)]
+        out.write_bytes(b"".join(export_rows(capture, rows, ExportRequest(ExportFormat.PCAPNG, redact=True), print)))
+    assert (b"KsST" in out.read_bytes()) == stays
     kinds = []
-    for each in (path, str(tmp_path / "out.pcapng")):
-        with Capture([each]) as capture:
+    for each, logs in ((path, key_logs), (str(out), [])):
+        with Capture([each], key_logs=logs) as capture:
             deque(capture.read(), maxlen=0)
             kinds.append([exchange.fields.kind for exchange in capture.exchanges()])
     assert kinds == [["exchange", "exchange"] if stays else ["exchange", "exchange", "unparsed"]] * 2
