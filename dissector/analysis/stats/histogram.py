@@ -23,6 +23,8 @@ BUCKETS: Final = 65 * STEPS
 """Every bucket's number is below this."""
 PERCENTILES: Final = (50, 90, 99)
 """Those that are shown."""
+_NUMBERS: Final = np.arange(BUCKETS).astype(np.object_)
+"""Of the buckets: one object each, however many histograms have it."""
 _EXACT: Final = STEPS.bit_length()
 """From this exponent on, a bucket is at least a nanosecond wide."""
 
@@ -174,7 +176,7 @@ def histograms_by_number(group: Int64, count: int, durations: Int64, which: Bool
     ends = np.append(starts[1:], len(group))
     found, counts = np.unique(group * BUCKETS + buckets_of(latency), return_counts=True)
     edges = np.searchsorted(found, np.append(group[starts], count) * BUCKETS).tolist()
-    columns = (found % BUCKETS, counts, group[starts], latency[starts], latency[ends - 1])
+    columns = (_NUMBERS[found % BUCKETS], counts, group[starts], latency[starts], latency[ends - 1])
     buckets, frequencies, groups, least, most = (column.tolist() for column in columns)
     for n, at in enumerate(groups):
         low, high = edges[n], edges[n + 1]

@@ -57,7 +57,6 @@ class StatisticsPass:
         """Those that were counted, by server and identity."""
         self._sampler = ExchangeSampler()
         self.statistics = Statistics()
-        self._bodies = BodyCounts(capture, self.statistics)
 
     def steps(self, bodies: int = BODIES_PER_STEP) -> Iterator[StatisticsProgress]:
         """Count. `statistics` grows with each step and is complete after the last. The bodies of so many rows are
@@ -68,15 +67,17 @@ class StatisticsPass:
             self._count_index(rows)
             done += len(rows)
             yield StatisticsProgress(done, total)
+        counts = BodyCounts(self._capture, self.statistics)
         for rows in self._row_batches(bodies):
             found = self._capture.index.numbers(rows)
             which = found.is_exchange
             found = found.where(which)
-            for _ in self._bodies.add(rows[which], found):
+            for _ in counts.add(rows[which], found):
                 yield StatisticsProgress(done, total)
-            self._count_failed(found.where(self._bodies.has_error))
+            self._count_failed(found.where(counts.has_error))
             done += len(rows)
             yield StatisticsProgress(done, total)
+        del counts  # what it knows of bodies is much
         for _ in trace_fields(self._capture, self._sampler.rows(), self.statistics.fields):
             yield StatisticsProgress(total, total)
 
@@ -134,12 +135,14 @@ class StatisticsPass:
         _, spans = self._advertised.setdefault(id(advertised), (advertised, {}))
         if len(spans) < len(advertised):
             spans.update((key, VersionSpan(low, high)) for key, (low, high) in advertised.items())
-        known = self.statistics.advertised_versions.get(server)
-        if known is not None:
-            for key, span in spans.items() if known != spans else ():
-                widen_span(known, key, span)
-        elif len(self.statistics.advertised_versions) < MAX_KEYS:
-            self.statistics.advertised_versions[server] = dict(spans)
+        of_servers = self.statistics.advertised_versions
+        known = of_servers.get(server)
+        if known is None and len(of_servers) < MAX_KEYS:
+            of_servers[server] = spans  # of all servers that advertise the same
+        elif known is not None and known != spans:
+            of_servers[server] = wider = dict(known)
+            for key, span in spans.items():
+                widen_span(wider, key, span)
 
     def _count_versions(self, clients: Int64, servers: Int64, found: IndexColumns) -> None:
         """Count the versions that clients use, by server."""

@@ -7,7 +7,7 @@ from typing import Final, Protocol
 from dissector.capture_session import Capture, Progress
 from dissector.core.text import counted
 
-ROWS_PER_STEP: Final = 1 << 15
+ROWS_PER_STEP: Final = 1 << 14
 """Rows that are examined together, where nobody waits for a step: the more, the less each row costs."""
 MIN_BYTES: Final = 1 << 25
 """Bytes of a capture below which reading is too quick for a bar."""
