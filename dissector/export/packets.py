@@ -135,7 +135,7 @@ class _CarrierSearch:
             fragments.append(batch.number[transport.fragments])
             if with_handshakes:
                 numbers.append(self._opened_or_closed(segments))
-            chosen = np.flatnonzero(np.isin(segments.direction, self._directions))
+            chosen = np.flatnonzero((segments.size > 0) & np.isin(segments.direction, self._directions))
             segments_read.add(segments.address[chosen], segments.packet[chosen])
             runs_carried.add(*self._chosen_runs(transport.reassemble(segments)))
         runs_carried.add(*(column for runs in transport.flush() for column in self._chosen_runs(runs)))
