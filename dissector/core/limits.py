@@ -6,13 +6,13 @@ A cap that is hit becomes a finding or a gap, never an exception, and never stay
 from dataclasses import dataclass
 from typing import Final
 
-BATCH_PACKETS: Final = 65_536
+BATCH_PACKETS: Final = 32_768
 """Packets in one `PacketBatch`: large enough for column code to pay off, small enough for progress to be smooth."""
 
 FIRST_PACKETS: Final = 4_096
 """Packets in the first batch of a file, so that a screen has rows at once. Each following batch is twice as large."""
 
-BATCH_BYTES: Final = 32 << 20
+BATCH_BYTES: Final = 16 << 20
 """Bytes of the file that one `PacketBatch` spans: what of a mapped file is resident before pages are released."""
 
 
@@ -85,7 +85,7 @@ class Limits:
     connections: int = 262_144
     """Open connections in the lookup table; past it those idle for longest are evicted."""
 
-    remembered_packets: int = BATCH_PACKETS
+    remembered_packets: int = 65_536
     """How many later packets of the capture, and up to twice as many, a connection that has ended stays in the lookup
     table, for its late and repeated packets."""
 

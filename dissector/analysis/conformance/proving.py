@@ -18,7 +18,7 @@ from dissector.analysis.conformance.declared_fields import SideFields, silencing
 from dissector.analysis.conformance.events import MessageEvent
 from dissector.analysis.conformance.message_columns import NO_KEY, MessageColumns
 from dissector.analysis.conformance.rule import Look, Proof, ProtocolRule, RuleMemory, Verdicts
-from dissector.core.arrays import Bool, Int64
+from dissector.core.arrays import Bool, Int64, UInt8
 from dissector.findings.framework.read_fields import REQUEST, RESPONSE, SIDES
 from dissector.protocol.kernel.shredding import numbered_rows
 
@@ -102,17 +102,17 @@ class _Look(NamedTuple):
 
     number: int
     is_request: bool
-    is_equal: Bool
-    """Which exchanges are equal to others in what it reads, as far as columns can tell, `(e,)`."""
+    equal: UInt8
+    """Which exchanges are equal to others in what it reads, as far as columns can tell, `(e,)` in bits: all rules have
+    theirs at once."""
     group: Int64
-    """Of each of them, a number, in the smallest type: of one number those that are equal in what it reads. All rules
-    have theirs at once."""
+    """Of each of them, a number, in the smallest type: of one number those that are equal in what it reads."""
     first: Int64
     """By number, the first exchange."""
     kept: Int64
     """By number, how many verdicts the first one is worth; -1 if it breaks the rule."""
-    is_open: Bool
-    """Which exchanges are looked at for themselves, `(e,)`."""
+    open: UInt8
+    """Which exchanges are looked at for themselves, `(e,)` in bits."""
 
     @classmethod
     def of(cls, number: int, rule: ProtocolRule, columns: MessageColumns, silent: Bool, passing: Bool) -> "_Look":
@@ -142,7 +142,8 @@ class _Look(NamedTuple):
         group, first = numbered_rows(keys[exchanges])
         kept = np.zeros(len(first), np.int64)
         smallest = group.astype(np.min_scalar_type(len(first)))
-        return cls(number, is_request, is_equal, smallest, exchanges[first], kept, concerned & ~is_equal)
+        is_open = concerned & ~is_equal
+        return cls(number, is_request, np.packbits(is_equal), smallest, exchanges[first], kept, np.packbits(is_open))
 
     def proof(self, columns: MessageColumns) -> Proof:
         """What follows from the looks at the first of each number."""
@@ -150,10 +151,13 @@ class _Look(NamedTuple):
         kept = np.zeros(len(columns.exchange), np.int64)
         is_open = np.zeros(len(columns.exchange), np.bool_)
         verdicts = self.kept[self.group]
-        places = at_side[self.is_equal]
+        is_equal, of_exchanges = (
+            np.unpackbits(bits, count=len(at_side)).view(np.bool_) for bits in (self.equal, self.open)
+        )
+        places = at_side[is_equal]
         kept[places] = np.maximum(verdicts, 0)
         is_open[places[verdicts < 0]] = True
-        is_open[at_side[np.flatnonzero(self.is_open)]] = True
+        is_open[at_side[of_exchanges]] = True
         return Proof(is_open, kept)
 
 
