@@ -9,7 +9,7 @@ from tools.lab.proxied.aftermath import aftermath
 from tools.lab.proxied.fault_recordings import FAULTED, fault_recording
 from tools.lab.proxied.fault_rules import FAULTS
 from tools.lab.proxied.faults import refusal
-from tools.lab.proxied.page import MARKDOWN, page
+from tools.lab.proxied.page import MARKDOWN, page, recorded
 from tools.lab.proxied.results import Outcome, read_results
 from tools.lab.proxied.ways import WAYS
 from tools.lab.survey.clients import CLIENTS
@@ -23,6 +23,10 @@ LEAST: Final = 4
 @pytest.mark.slow
 def test_the_page_is_that_of_the_recordings() -> None:
     assert MARKDOWN.read_text(encoding="utf-8") == page()
+
+
+def test_the_page_has_the_results_of_the_last_runs() -> None:
+    assert MARKDOWN.read_text(encoding="utf-8").startswith(recorded())
 
 
 def test_every_client_met_every_fault_that_it_can() -> None:
