@@ -8,13 +8,12 @@ from array import array
 from collections.abc import Callable, Iterator, Sequence
 from typing import Final
 
-import numpy as np
-
+from dissector.analysis.diff.batch_limits import are_cut_short, are_often_full, have_other_limits
 from dissector.analysis.diff.batching import MIN_BATCHES, NS_PER_MS, ProducedBatches, RecordSum
 from dissector.analysis.diff.compared_values import ComparedValue, EntityName
 from dissector.analysis.diff.formatting import format_value
 from dissector.analysis.diff.frequency_comparison import intervals_differ, is_same_size
-from dissector.analysis.diff.kept_numbers import as_column, median_of
+from dissector.analysis.diff.kept_numbers import median_of
 from dissector.analysis.diff.key_differences import KeyDifference
 from dissector.analysis.diff.name_matching import NameMatching
 from dissector.analysis.diff.result import DiffReason
@@ -27,13 +26,6 @@ BATCH_SIZE: Final = "Produce.request.topic_data.partition_data.records:batching"
 LINGER: Final = "Produce.linger"
 LINGER_PATH: Final = ("linger",)
 NO_SETTING: Final = "no setting"
-LEAST_LIMIT: Final = 4_096
-"""Bytes. No client has a smaller largest size of batches."""
-FULL, MANY_FULL, MOSTLY_FULL = 0.8, 0.25, 0.6
-"""A batch of this share of the largest one is full; where this share of batches is full, a limit made them so; where
-most are, so many records came that their lingers were cut short."""
-REGULAR, NEAR, NEAR_MS = 0.75, 0.25, 5
-"""Of lingers that are not: this share is near the median, within a share of it or some milliseconds."""
 
 
 def compare_batching(
@@ -83,33 +75,44 @@ def _compare_records(a: ProducedBatches, b: ProducedBatches, names: NameMatching
 
 
 def _compare_batches(a: ProducedBatches, b: ProducedBatches) -> Iterator[KeyDifference]:
-    """Compare how large batches are, and how long records wait in them."""
-    if min(len(a.records), len(b.records)) >= MIN_BATCHES:
-        knob = _batching_setting(a, b)
-        sizes = [
-            *_compare_medians("records per batch", a.records, b.records, str, knob),
-            *_compare_medians("bytes per batch", a.sizes, b.sizes, size, knob),
-        ]
-        linger = _compare_lingers(a, b)
-        if linger is None or knob == BATCH_SIZE:
-            yield from sizes
-        if linger is not None:
-            followed = [] if knob == BATCH_SIZE else [f"{each.explanation}: {each.a} vs {each.b}" for each in sizes]
-            yield linger._replace(explanation="; ".join((linger.explanation, *followed)))
+    """Compare how large batches are, and how long records wait in them: all of it is one difference."""
+    if min(len(a.records), len(b.records)) < MIN_BATCHES:
+        return
+    knob = _batching_setting(a, b)
+    found = [
+        *_compare_medians("bytes", a.sizes, b.sizes, size, knob),
+        *_compare_medians("records", a.records, b.records, str, knob),
+    ]
+    linger = None if knob == BATCH_SIZE else _compare_lingers(a, b)
+    if have_other_limits(a, b):
+        found.insert(0, _compare_largest(a, b))
+    if linger is not None:
+        found.insert(0, linger)
+    if found:
+        followed = [f"{each.explanation}: {each.a} vs {each.b}" for each in found[1:]]
+        yield found[0]._replace(explanation="; ".join((found[0].explanation, *followed)))
 
 
 def _batching_setting(a: ProducedBatches, b: ProducedBatches) -> str:
-    """Return the place of the setting that fits how batches differ: the largest size, where many batches of the side
-    that has larger ones are about as large as any, or lingers of the other one are cut short; else how long records
-    wait, where that differs; else none."""
+    """Return the place of the setting that fits how batches differ: the largest size, where a side keeps to one that
+    the other one does not, many batches of the side that has larger ones are about as large as any, or lingers of the
+    other one are cut short; else how long records wait, where that differs; else none."""
+    if have_other_limits(a, b):
+        return BATCH_SIZE
     medians = [median_of(side.sizes) for side in (a, b)]
     for side, median in zip((a, b), medians, strict=True):
-        if (median == max(medians) and _are_often_full(side.sizes)) or (median == min(medians) and are_cut_short(side)):
+        if (median == max(medians) and are_often_full(side.sizes)) or (median == min(medians) and are_cut_short(side)):
             return BATCH_SIZE
     if min(len(a.waits_ms), len(b.waits_ms)) < MIN_BATCHES:
         return NO_SETTING
     waits_ns = [median_of(side.waits_ms) * NS_PER_MS for side in (a, b)]
     return LINGER if intervals_differ(waits_ns[0], waits_ns[1]) else NO_SETTING
+
+
+def _compare_largest(a: ProducedBatches, b: ProducedBatches) -> KeyDifference:
+    texts = [size(max(each.sizes)) for each in (a, b)]
+    return KeyDifference("request", RECORDS, DiffReason.BATCHING, texts[0], texts[1], len(a.sizes), len(b.sizes),
+                         "largest batch", None, None, setting=BATCH_SIZE)  # fmt: skip
 
 
 def _compare_lingers(a: ProducedBatches, b: ProducedBatches) -> KeyDifference | None:
@@ -125,24 +128,6 @@ def _compare_lingers(a: ProducedBatches, b: ProducedBatches) -> KeyDifference | 
     words = "median, from a batch's first record to its request"
     return KeyDifference("", LINGER_PATH, DiffReason.TIMING, texts[0], texts[1], len(lingers_ms[0]), len(lingers_ms[1]),
                          words, None, None, setting=LINGER)  # fmt: skip
-
-
-def are_cut_short(batches: ProducedBatches) -> bool:
-    """Return whether a producer sends most batches because they are full, before it has lingered as long as it would:
-    they have several records, and wait differently long."""
-    lingers_ms = as_column(batches.lingers_ms)
-    if not len(lingers_ms) or not batches.records or median_of(batches.records) <= 1:
-        return False
-    median_ms = median_of(batches.lingers_ms)
-    is_near = np.abs(lingers_ms - median_ms) <= max(NEAR_MS, NEAR * median_ms)
-    return bool(is_near.mean() < REGULAR) and _are_often_full(batches.sizes, MOSTLY_FULL)
-
-
-def _are_often_full(sizes: "array[int]", share: float = MANY_FULL) -> bool:
-    """Return whether many batches are about as large as any."""
-    column = as_column(sizes)
-    largest = int(column.max())
-    return largest >= LEAST_LIMIT and int((column >= FULL * largest).sum()) >= share * len(column)
 
 
 def _by_matched_topic(
@@ -165,7 +150,7 @@ def _compare_medians(
     if not is_same_size(*medians):
         texts = [show(each) for each in medians]
         yield KeyDifference("request", RECORDS, DiffReason.BATCHING, texts[0], texts[1], len(a), len(b),
-                            f"median {name}", None, None, setting=setting)  # fmt: skip
+                            f"median {name} per batch", None, None, setting=setting)  # fmt: skip
 
 
 def _content_difference(texts: Sequence[str], a: RecordSum, b: RecordSum, explanation: str) -> KeyDifference:

@@ -110,6 +110,8 @@ class ProducedBatches:
     lingers_ms: "array[int]" = field(default_factory=no_numbers)
     """The same, of batches whose first record came when all before it was sent: only a producer that lingers lets these
     wait. The first batch of a partition may wait for metadata, and one behind a queue for its turn."""
+    overtaken: "array[int]" = field(default_factory=no_numbers)
+    """Bytes of each batch that was sent when the next record for its partition had come: most have no room for it."""
     codecs: Counter[str] = field(default_factory=Counter)
     topics: dict[str, RecordSum] = field(default_factory=dict)
     keyed: dict[tuple[str, int], RecordSum] = field(default_factory=dict)
@@ -118,8 +120,8 @@ class ProducedBatches:
     """Batches whose records were not read: beyond `MAX_RECORD_BYTES`, or damaged."""
     unanswered: set[RepeatableBatch] = field(default_factory=set)
     """Batches of requests without a response that were not sent again with one so far."""
-    _sent_ms: dict[tuple[str, int], int] = field(default_factory=dict)
-    """The time of the last request by topic and partition."""
+    _last_sent: dict[tuple[str, int], tuple[int, int]] = field(default_factory=dict)
+    """The time of the last request, in milliseconds, and the bytes of its batch, by topic and partition."""
     _summation: RecordSummation = field(default_factory=RecordSummation, compare=False)
 
     def without(self, topics: Collection[str]) -> "ProducedBatches":
@@ -129,7 +131,7 @@ class ProducedBatches:
 
     def finish(self) -> None:
         """Forget what only further requests would need."""
-        self._sent_ms.clear()
+        self._last_sent.clear()
         self._summation = RecordSummation()
 
     def add_requests(self, capture: Capture, rows: Int64, found: IndexColumns, outcomes: ProduceOutcomes) -> None:
@@ -186,22 +188,26 @@ class ProducedBatches:
         return counts
 
     def _add_lingers(self, fields: RecordsFields, batches: Entries, waits_ms: Int64, times_ms: Int64) -> None:
-        """Add the waits of batches whose first record came after the last request for their partition."""
+        """Add the waits of batches whose first record came after the last request for their partition, and the bytes of
+        what that request sent if it came before."""
         at = batches["field"]
         place = fields.topic[at].astype(np.int64) << 32 | fields.partition[at] & 0xFFFFFFFF
         sent_ms = times_ms[fields.row[at]]
         order = np.argsort(place, kind="stable")
         firsts = np.flatnonzero(np.diff(place[order], prepend=-1))
-        before_ms = np.roll(sent_ms[order], 1)
+        sizes = (batches["end"] - batches["start"])[order]
+        before_ms, size_before = np.roll(sent_ms[order], 1), np.roll(sizes, 1)
         for n, last in zip(firsts.tolist(), np.append(firsts, len(order))[1:].tolist(), strict=True):
             first = at[order[n]]
             name = fields.names[int(fields.topic[first])], int(fields.partition[first])
-            before_ms[n] = self._sent_ms.get(name, NEVER_MS)
-            if name in self._sent_ms or len(self._sent_ms) < MAX_BATCHES:
-                self._sent_ms[name] = int(sent_ms[order[last - 1]])
-        is_lingering = np.empty(len(order), np.bool_)
-        is_lingering[order] = batches["base_timestamp"][order] >= before_ms
-        extend(self.lingers_ms, waits_ms[is_lingering & (waits_ms >= 0) & (waits_ms <= LONGEST_WAIT_MS)], MAX_BATCHES)
+            before_ms[n], size_before[n] = self._last_sent.get(name, (NEVER_MS, 0))
+            if name in self._last_sent or len(self._last_sent) < MAX_BATCHES:
+                self._last_sent[name] = int(sent_ms[order[last - 1]]), int(sizes[last - 1])
+        first_ms = batches["base_timestamp"][order]
+        is_known = (waits_ms[order] >= 0) & (waits_ms[order] <= LONGEST_WAIT_MS)
+        extend(self.lingers_ms, waits_ms[np.sort(order[is_known & (first_ms >= before_ms)])], MAX_BATCHES)
+        is_overtaken = is_known & (first_ms <= before_ms) & (before_ms < NEVER_MS)
+        extend(self.overtaken, size_before[is_overtaken], MAX_BATCHES)
 
     @staticmethod
     def _accepted(fields: RecordsFields, requests: _Requests) -> Bool:

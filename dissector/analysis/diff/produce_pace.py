@@ -9,7 +9,7 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
-from dissector.analysis.diff.batch_comparison import are_cut_short
+from dissector.analysis.diff.batch_limits import are_cut_short
 from dissector.analysis.diff.batching import MIN_BATCHES, NS_PER_MS
 from dissector.analysis.diff.frequency_comparison import SIZE_TOLERANCE_RATIO
 from dissector.analysis.diff.kept_numbers import as_column, median_of

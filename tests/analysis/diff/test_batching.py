@@ -127,7 +127,7 @@ IRREGULAR_MS = [23, 31, 38, 41, 43, 46, 57, 64, 25, 60] * 6
 @cases(
     ("lingers_ms", "records", "expected"),
     [
-        (IRREGULAR_MS, 3, [(BATCH_SIZE, "median records per batch"), (BATCH_SIZE, "median bytes per batch")]),
+        (IRREGULAR_MS, 3, [(BATCH_SIZE, "median bytes per batch")]),
         # near misses: a linger is regular, and a batch of one record is full of that
         ([43] * 60, 3, [(LINGER, "median, from a batch's first record to its request")]),
         (IRREGULAR_MS, 1, [(LINGER, "median, from a batch's first record to its request")]),
@@ -144,3 +144,32 @@ def test_a_full_batch_cuts_a_linger_short(lingers_ms: list[int], records: int, e
     for a, b in ((short, full), (full, short)):
         found = [(each.setting, each.explanation.split(";")[0]) for each in compare_batching(a, b, names)]
         assert found == expected
+
+
+@cases(
+    ("other_sizes", "overtaken", "records", "waits_ms", "expected"),
+    [
+        ([470] * 30 + [627, 745] * 15, [410, 515] * 25, 4, 50, [(BATCH_SIZE, "largest batch")]),
+        # near misses: the other one's are no larger; a linger that ends while the next record comes, of any size;
+        # records that come as fast as time is counted; a record that makes a batch; responses that are waited for
+        ([516] * 60, [410, 515] * 25, 4, 50, []),
+        ([470] * 30 + [627, 745] * 15, [200, 515] * 25, 4, 50, []),
+        ([470] * 30 + [627, 745] * 15, [410, 515] * 25, 4, 5, []),
+        ([470] * 30 + [627, 745] * 15, [410, 515] * 25, 1, 50, []),
+        ([470] * 30 + [627, 745] * 15, [410, 515] * 10, 4, 50, []),
+    ],
+)
+def test_a_limit_ends_batches_that_have_no_room_for_the_next_record(
+    other_sizes: list[int], overtaken: list[int], records: int, waits_ms: int, expected: list[tuple[str, str]]
+) -> None:
+    limited, other = ProducedBatches(), ProducedBatches()
+    for each, sizes in ((limited, [410, 515] * 30), (other, other_sizes)):
+        each.sizes.extend(sizes)
+        each.records.extend([records] * 60)
+        each.per_request.extend([1] * 60)
+        each.lingers_ms.extend([waits_ms] * 60)
+        each.waits_ms.extend([waits_ms] * 60)
+    limited.overtaken.extend(overtaken)
+    names = NameMatching({}, {}, (NameUses({}), NameUses({})))
+    for a, b in ((limited, other), (other, limited)):
+        assert [(each.setting, each.explanation) for each in compare_batching(a, b, names)] == expected

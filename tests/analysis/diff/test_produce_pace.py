@@ -56,3 +56,25 @@ def test_who_sends_long_after_a_response_lingers(tmp_path: Path) -> None:
     assert not produce_pace(SideProfile(side(path), {}, {})).follows_responses
     [entry] = compared(STEADY, path).entries
     assert (entry.path, entry.reason) == ("linger", DiffReason.TIMING)
+
+
+def overtaken_by(records_ms: int) -> Callable[[Lines], None]:
+    """Let the first record of each request come so long after the request before it."""
+
+    def edit(lines: Lines) -> None:
+        for one, following in pairwise(of(lines, "Produce")):
+            for topic in following["request"]["body"]["topic_data"]:
+                for partition in topic["partition_data"]:
+                    for batch in partition["records"]["batches"]:
+                        batch["base_timestamp"] = one["request"]["time_ns"] // MS + records_ms
+
+    return edit
+
+
+def test_a_record_may_come_before_the_batch_is_sent_that_has_no_room_for_it(tmp_path: Path) -> None:
+    for name, records_ms in (("before", -1), ("while", 0), ("after", 1)):
+        (tmp_path / name).mkdir()
+        path = edited(STEADY, tmp_path / name, overtaken_by(records_ms))
+        batches = SideProfile(side(path), {}, {}).batches
+        assert len(batches.overtaken) == (0 if records_ms > 0 else len(batches.waits_ms) - 1)
+        assert set(batches.overtaken) <= set(batches.sizes)
