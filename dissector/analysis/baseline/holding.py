@@ -4,7 +4,7 @@ from collections.abc import Collection, Iterator
 from typing import Final
 
 from dissector.analysis.baseline.baseline import SETTINGS, TIMES, Baseline, observe
-from dissector.analysis.diff.behavior import NOTHING, SHUTDOWN
+from dissector.analysis.diff.behavior import NOTHING, ON_LEAVING, SHUTDOWN
 from dissector.analysis.diff.captured_span import CapturedSpan, may_lack
 from dissector.analysis.diff.connection_roles import CLIENT_ID
 from dissector.analysis.diff.frequency_comparison import MIN_INTERVAL_DIFFERENCE_NS
@@ -130,7 +130,7 @@ def _compared_settings(baseline: Baseline, seen: Baseline) -> Iterator[Verdict]:
         api = apis[0] if apis else ""
         after = seen.settings.get(name, NOTHING)
         sides = zip(both, (before, after), strict=True)
-        if SETTINGS[name] and not apis:
+        if (SETTINGS[name] and not apis) or (name == ON_LEAVING and after == NOTHING):
             yield f"settings.{name}", RuleStatus.NOT_SEEN, f"{before}; no request shows it", api
         elif before != after and any(lacks and _shows_little(name, text) for lacks, text in sides):
             yield f"settings.{name}", RuleStatus.NOT_SEEN, f"{before} → {after}; {MAY_LACK}", api

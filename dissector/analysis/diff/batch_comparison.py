@@ -8,7 +8,13 @@ from array import array
 from collections.abc import Callable, Iterator, Sequence
 from typing import Final
 
-from dissector.analysis.diff.batch_limits import are_cut_short, are_often_full, have_other_limits
+from dissector.analysis.diff.batch_limits import (
+    are_cut_short,
+    are_often_full,
+    have_other_limits,
+    is_limited_by_number,
+    regularity,
+)
 from dissector.analysis.diff.batching import MIN_BATCHES, NS_PER_MS, ProducedBatches, RecordSum
 from dissector.analysis.diff.compared_values import ComparedValue, EntityName
 from dissector.analysis.diff.formatting import format_value
@@ -23,9 +29,11 @@ RECORDS: Final = ("topic_data", "partition_data", "records")
 SAME_RECORDS: Final = "same records"
 """How the explanation of the same records in other partitions begins."""
 BATCH_SIZE: Final = "Produce.request.topic_data.partition_data.records:batching"
+BATCH_RECORDS: Final = "Produce.records_per_batch"
 LINGER: Final = "Produce.linger"
 LINGER_PATH: Final = ("linger",)
 NO_SETTING: Final = "no setting"
+MOSTLY: Final = 0.5
 
 
 def compare_batching(
@@ -83,7 +91,7 @@ def _compare_batches(a: ProducedBatches, b: ProducedBatches) -> Iterator[KeyDiff
         *_compare_medians("bytes", a.sizes, b.sizes, size, knob),
         *_compare_medians("records", a.records, b.records, str, knob),
     ]
-    linger = None if knob == BATCH_SIZE else _compare_lingers(a, b)
+    linger = None if knob in (BATCH_SIZE, BATCH_RECORDS) else _compare_lingers(a, b)
     if have_other_limits(a, b):
         found.insert(0, _compare_largest(a, b))
     if linger is not None:
@@ -96,10 +104,12 @@ def _compare_batches(a: ProducedBatches, b: ProducedBatches) -> Iterator[KeyDiff
 def _batching_setting(a: ProducedBatches, b: ProducedBatches) -> str:
     """Return the place of the setting that fits how batches differ: the largest size, where a side keeps to one that
     the other one does not, many batches of the side that has larger ones are about as large as any, or lingers of the
-    other one are cut short; else how long records wait, where that differs; else none."""
+    other one are cut short; the largest number of records; how long records wait, where that differs; or none."""
     if have_other_limits(a, b):
         return BATCH_SIZE
     medians = [median_of(side.sizes) for side in (a, b)]
+    if is_limited_by_number(a if medians[0] < medians[1] else b):
+        return BATCH_RECORDS
     for side, median in zip((a, b), medians, strict=True):
         if (median == max(medians) and are_often_full(side.sizes)) or (median == min(medians) and are_cut_short(side)):
             return BATCH_SIZE
@@ -116,13 +126,14 @@ def _compare_largest(a: ProducedBatches, b: ProducedBatches) -> KeyDifference:
 
 
 def _compare_lingers(a: ProducedBatches, b: ProducedBatches) -> KeyDifference | None:
-    """Compare how long producers let records wait for more, if both sides have enough batches that show it."""
+    """Compare how long producers let records wait for more, if both sides have enough batches that show it. A program
+    that gets no time lets them wait differently long."""
     lingers_ms = [side.lingers_ms for side in (a, b)]
     if min(map(len, lingers_ms)) < MIN_BATCHES:
         return None
     medians_ns = [round(median_of(each) * NS_PER_MS) for each in lingers_ms]
-    shorter = a if medians_ns[0] < medians_ns[1] else b
-    if not intervals_differ(*medians_ns) or are_cut_short(shorter):
+    shorter, longer = (a, b) if medians_ns[0] < medians_ns[1] else (b, a)
+    if not intervals_differ(*medians_ns) or are_cut_short(shorter) or regularity(longer.lingers_ms) < MOSTLY:
         return None
     texts = [duration(each) for each in medians_ns]
     words = "median, from a batch's first record to its request"

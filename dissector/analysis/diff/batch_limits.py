@@ -31,14 +31,29 @@ BY_CHANCE: Final = 7
 def are_cut_short(batches: ProducedBatches) -> bool:
     """Return whether a producer sends most batches because they are full, before it has lingered as long as it would:
     a limit ends them, or they have several records, and wait differently long."""
-    lingers_ms = as_column(batches.lingers_ms)
-    if not len(lingers_ms) or not batches.records or median_of(batches.records) <= 1:
+    if not batches.lingers_ms or not batches.records or median_of(batches.records) <= 1:
         return False
     if _limit(batches):
         return True
-    median_ms = median_of(batches.lingers_ms)
-    is_near = np.abs(lingers_ms - median_ms) <= max(NEAR_MS, NEAR * median_ms)
-    return bool(is_near.mean() < REGULAR) and are_often_full(batches.sizes, MOSTLY_FULL)
+    is_full = are_often_full(batches.sizes, MOSTLY_FULL) or _have_equal_counts(batches)
+    return is_full and regularity(batches.lingers_ms) < REGULAR
+
+
+def regularity(lingers_ms: "array[int]") -> float:
+    """Return the share of lingers that are near their median."""
+    median_ms = median_of(lingers_ms)
+    return float((np.abs(as_column(lingers_ms) - median_ms) <= max(NEAR_MS, NEAR * median_ms)).mean())
+
+
+def is_limited_by_number(batches: ProducedBatches) -> bool:
+    """Return whether a producer sends most batches because they have as many records as it allows itself, where their
+    sizes say nothing."""
+    return _have_equal_counts(batches) and are_cut_short(batches) and not are_often_full(batches.sizes, MOSTLY_FULL)
+
+
+def _have_equal_counts(batches: ProducedBatches) -> bool:
+    records = as_column(batches.records)
+    return bool((records == records.max()).mean() >= AT_LIMIT)
 
 
 def are_often_full(sizes: "array[int]", share: float = MANY_FULL) -> bool:

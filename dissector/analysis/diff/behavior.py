@@ -13,6 +13,7 @@ from dissector.analysis.diff.compared_values import ComparedValue, EntityName
 from dissector.analysis.diff.formatting import format_interval, format_value, format_values
 from dissector.analysis.diff.kept_numbers import median_of
 from dissector.analysis.diff.key_profile import KeyProfile
+from dissector.analysis.diff.leaving import leaving
 from dissector.analysis.diff.matching_keys import CLOSING_A_SESSION, GROUP_PROTOCOLS
 from dissector.analysis.diff.message_leaves import path_without_labels, time_set
 from dissector.analysis.diff.produce_pace import linger_ns
@@ -24,6 +25,7 @@ from dissector.protocol.schema.field_names import TOPIC_ID
 NOTHING: Final = "-"
 WITHOUT_RESPONSES: Final = "APIs without responses"
 SHUTDOWN: Final = "shutdown"
+ON_LEAVING: Final = "commits on leaving"
 MIN_INTERVALS: Final = 3
 """Of requests that are also sent out of turn: fewer intervals make no rhythm yet."""
 CLOCK_MS: Final = 1_000
@@ -289,6 +291,14 @@ def _without_responses(side: SideProfile) -> str:
     return ", ".join(sorted(api for api in sent if sent[api] == lost[api])) or "none"
 
 
+def _commits_on_leaving(side: SideProfile) -> str:
+    """Describe whether a client commits as it leaves its group; nothing if it may have had nothing to commit."""
+    found = [each for key in side.keys if (each := leaving(side, side.keys, key)) is not None]
+    if any(each.commits for each in found):
+        return "yes"
+    return "no" if any(each.has_read for each in found) else NOTHING
+
+
 def _shutdown(side: SideProfile) -> str:
     texts = []
     if _profiles(side, "JoinGroup"):
@@ -341,6 +351,7 @@ BEHAVIORS: Final[dict[str, Behavior]] = {
     "heartbeat interval (ms)": _fields("heartbeat_interval_ms", *GROUP_PROTOCOLS, part="response"),
     "heartbeats": _rate("Heartbeat", *GROUP_PROTOCOLS),
     "offset commits": _rate("OffsetCommit", least=MIN_INTERVALS),
+    ON_LEAVING: Behavior(_commits_on_leaving, BehaviorPlace(("OffsetCommit", "LeaveGroup")), GROUP_MEMBERS),
     SHUTDOWN: Behavior(_shutdown, BehaviorPlace(("LeaveGroup", "Fetch"), "session_epoch"), ("Fetch", *GROUP_MEMBERS)),
 }
 """The lines of the matrix, in order."""

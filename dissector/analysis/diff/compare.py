@@ -23,6 +23,7 @@ from dissector.analysis.diff.frequency_comparison import MIN_PRODUCE_REQUESTS, c
 from dissector.analysis.diff.kept_numbers import median_of
 from dissector.analysis.diff.key_differences import KeyDifference
 from dissector.analysis.diff.key_profile import KeyProfile
+from dissector.analysis.diff.leaving import compare_leaving
 from dissector.analysis.diff.listed_names import listed_on_one_side
 from dissector.analysis.diff.matching_keys import GROUP_PROTOCOLS, NO_TOPICS, MatchingKey
 from dissector.analysis.diff.message_leaves import path_without_labels
@@ -71,6 +72,8 @@ IGNORED: Final = (
 SET: Final = (DiffReason.VALUE, DiffReason.DEFAULT)
 SAID: Final = frozenset((("JoinGroup", "request", "reason"), ("LeaveGroup", "request", "members.reason")))
 """API, part and path of texts that depend on the program, and on no group that it uses."""
+RESET: Final = ("ListOffsets", "topics.partitions.timestamp")
+"""API and path of where a consumer begins that finds no committed offset."""
 ManualMatches = tuple[tuple[int, int], ...]
 
 
@@ -174,7 +177,8 @@ class _DiffBuilder:
             for key, each in one_sided(*self._without_missed(), self._names)
             if not (self._is_first_to_ask(key, each) or is_validation(key, self._keys))
         ]
-        for key, each in (*lost, *by_key, *((produce, each) for each in batching), *alone):
+        leaving = () if self._is_partial else compare_leaving(*self._sides, self._keys)
+        for key, each in (*lost, *leaving, *by_key, *((produce, each) for each in batching), *alone):
             entry = self._entry(key, each)
             texts = entry.a, entry.b
             differs = each.values if each.values and texts == (each.a, each.b) else texts
@@ -248,6 +252,8 @@ class _DiffBuilder:
             known = []
         if path == "session_id" and not any("no session" in text for text in (found.a, found.b)):
             known = []  # both ask for sessions, so that neither has them switched off
+        if (key.api, path) == RESET and "," in found.a + found.b:
+            known = []  # one looks up other offsets as well, which its program wants to know
         settings = tuple(dict.fromkeys(each for each in known if each))
         return DiffEntry(
             key.api, found.part, path, found.reason, found.a, found.b, found.count_a, found.count_b,

@@ -75,6 +75,8 @@ CONSEQUENCES: Final[dict[FieldKey, tuple[FieldKey, ...]]] = {
     ("ListOffsets", "request", "topics.partitions.timestamp"): (
         ("ListOffsets", "response", "topics.partitions.timestamp"),
         ("ListOffsets", "response", "topics.partitions.offset"),
+        ("Fetch", "request", "topics.partitions.last_fetched_epoch"),
+        ("OffsetCommit", "request", "topics.partitions.committed_leader_epoch"),
     ),
     ("DescribeConfigs", "request", "resources.configuration_keys"): (
         ("DescribeConfigs", "response", "results.configs"),
@@ -96,7 +98,7 @@ Produce says which magic batches have, and later ones have more attributes (KIP-
 more fields (KIP-429, KIP-792, KIP-881), of which a rack is that for Fetch (KIP-392); a broker hides features that an
 old client could not read (KIP-1022), and sends a message for success only in the versions that look up a single
 coordinator; a static member has its name in all requests of its group (KIP-345); a broker returns what was committed,
-and answers what was asked."""
+and answers what was asked: who begins to read elsewhere may read nothing."""
 ECHOES: Final = (
     ("JoinGroup", SUBSCRIPTION, "members.metadata."),
     ("SyncGroup", "assignments.assignment.", "assignment."),

@@ -16,6 +16,7 @@ from dissector.analysis.diff.consequence_table import (
     field_of,
 )
 from dissector.analysis.diff.group_consequences import (
+    COMMIT,
     JOIN,
     JOIN_VERSION,
     MEMBER_ID,
@@ -24,14 +25,21 @@ from dissector.analysis.diff.group_consequences import (
     has_all_values,
 )
 from dissector.analysis.diff.key_differences import ELEMENTS
+from dissector.analysis.diff.login_consequences import cause_in_login
 from dissector.analysis.diff.matching_keys import CLOSING_A_SESSION
-from dissector.analysis.diff.producing_consequences import cause_in_producing
+from dissector.analysis.diff.producing_consequences import TRANSACTIONS, cause_in_producing
 from dissector.analysis.diff.result import DiffEntry, DiffReason
 from dissector.protocol.schema.error_codes import ErrorCode
 from dissector.protocol.schema.field_names import ERROR_CODES
 
 _NUMBER: Final = re.compile(r"\d+")
-WAIT: Final[FieldKey] = ("Fetch", "request", "max_wait_ms")
+FETCH_LIMITS: Final[tuple[FieldKey, ...]] = tuple(
+    ("Fetch", "request", name) for name in ("max_wait_ms", "topics.partitions.partition_max_bytes", "max_bytes")
+)
+"""How long a Fetch waits at most, and how much it brings."""
+FEW_BYTES: Final = 1 << 16
+"""A larger limit of a Fetch is seldom reached."""
+TIMESTAMP: Final[FieldKey] = ("ListOffsets", "request", "topics.partitions.timestamp")
 ISOLATION: Final[FieldKey] = ("Fetch", "request", "isolation_level")
 COMMITTED: Final = "READ_COMMITTED"
 STABLE: Final[FieldKey] = ("OffsetFetch", "request", "require_stable")
@@ -61,7 +69,10 @@ def fold_consequences(entries: Iterable[DiffEntry]) -> list[DiffEntry]:
     by_field: dict[FieldKey, DiffEntry] = {}
     by_subject: dict[str, dict[FieldKey, DiffEntry]] = {}
     for entry in sorted(joined, key=_rank_in_field):
-        by_field[field_of(entry)] = by_subject.setdefault(entry.subject, {})[field_of(entry)] = entry
+        by_field[field_of(entry)] = entry
+        of_subject = by_subject.setdefault(entry.subject, {})
+        if field_of(entry) != TRANSACTIONS:  # one changes what is produced outside of any, too
+            of_subject[field_of(entry)] = entry
     causes = [_cause(entry, ChainMap(by_subject[entry.subject], by_field)) for entry in joined]
     shown = {id(entry) for entry in by_field.values()}  # several entries can be of one field, with causes of their own
     cause_of = {
@@ -70,20 +81,21 @@ def fold_consequences(entries: Iterable[DiffEntry]) -> list[DiffEntry]:
     kept = [entry for entry, cause in zip(joined, causes, strict=True) if not cause and not _is_of_other_members(entry)]
     kept.sort(key=lambda entry: entry.subject)
     first = {field_of(entry): entry for entry in reversed(kept)}  # which stands for the others of its field
-    of_subject = {(*field_of(entry), entry.subject): entry for entry in reversed(kept)}
+    with_subject = {(*field_of(entry), entry.subject): entry for entry in reversed(kept)}
     consequences: dict[int, list[DiffEntry]] = {}
     for entry, cause in zip(joined, causes, strict=True):
         root = _root(cause, cause_of) if cause else None
         if root in first:
-            shown_with = of_subject.get((*root, entry.subject), first[root])
+            shown_with = with_subject.get((*root, entry.subject), first[root])
             consequences.setdefault(id(shown_with), []).append(entry)
     folded = [_with_consequences(entry, consequences.get(id(entry), [])) for entry in kept]
     return list(_fold_cluster_state(folded))
 
 
-def _rank_in_field(entry: DiffEntry) -> tuple[bool, bool]:
+def _rank_in_field(entry: DiffEntry) -> tuple[bool, bool, bool]:
     """Return the rank of an entry among those of one field: the last one stands for the field."""
-    return entry.reason is DiffReason.COUNT, not entry.subject.endswith(MEMBER_ID_REQUIRED)
+    is_of_several = FOLLOWED_BY in entry.explanation
+    return entry.reason is DiffReason.COUNT, not entry.subject.endswith(MEMBER_ID_REQUIRED), is_of_several
 
 
 def _is_of_other_members(entry: DiffEntry) -> bool:
@@ -135,6 +147,9 @@ def _cause(entry: DiffEntry, entries: Mapping[FieldKey, DiffEntry]) -> FieldKey 
             return field_of(requested)
     if entry.api == "ApiVersions" and not entry.part and entry.subject == UNSUPPORTED and version in entries:
         return version
+    login = cause_in_login(entry, entries)
+    if login is not None:
+        return login
     connections = entries.get(CONNECTIONS)
     if field == (entry.api, "", "") and connections is not None and _is_once_a_connection(entry, connections):
         return CONNECTIONS
@@ -143,17 +158,19 @@ def _cause(entry: DiffEntry, entries: Mapping[FieldKey, DiffEntry]) -> FieldKey 
 
 def _cause_if_alike(entry: DiffEntry, entries: Mapping[FieldKey, DiffEntry]) -> FieldKey | None:
     """Return the field that an entry follows from if what both say fits: who reads what is committed wants offsets that
-    no transaction changes (KIP-447); who waits longer for a Fetch sends fewer; an assignor's user data is decoded into
-    fields of its own; before JoinGroup v4 no coordinator demands a member id (KIP-394); who joins once more gets one
-    assignment more."""
+    no transaction changes (KIP-447); who waits longer for a Fetch, or takes more, sends fewer; an assignor's user
+    data is decoded into fields of its own; before JoinGroup v4 no coordinator demands a member id (KIP-394); who joins
+    once more gets one assignment more; who begins to read at the end may read nothing, and commits nothing."""
     field = field_of(entry)
     isolation = entries.get(ISOLATION)
     if field == STABLE and isolation and _sides_with(COMMITTED, isolation) == _sides_with("true", entry):
         return ISOLATION
-    if field in FETCH_RATES and WAIT in entries and _waits(entry, entries[WAIT]):
-        return WAIT
+    if field in FETCH_RATES:
+        return next((each for each in FETCH_LIMITS if each in entries and _limits(entry, entries[each])), None)
     if field in USER_DATA and entry.reason is DiffReason.ONE_SIDE and PROTOCOLS in entries:
         return PROTOCOLS
+    if field == COMMIT and entry.reason is DiffReason.ONE_SIDE and TIMESTAMP in entries:
+        return TIMESTAMP
     is_unnamed = ["empty" in text.split(", ") for text in (entry.a, entry.b)]
     if field == MEMBER_ID and is_unnamed[0] != is_unnamed[1] and JOIN_VERSION in entries:
         return JOIN_VERSION
@@ -174,12 +191,14 @@ def _numbers_of(entry: DiffEntry) -> tuple[object, ...]:
     return entry.subject, entry.reason, entry.a, entry.b
 
 
-def _waits(entry: DiffEntry, waits: DiffEntry) -> bool:
-    """Return whether the side whose Fetch requests wait longer sends fewer of them."""
-    found = [_NUMBER.search(text) for text in (waits.a, waits.b)]
+def _limits(entry: DiffEntry, limits: DiffEntry) -> bool:
+    """Return whether the side whose Fetch requests wait longer, or bring more, sends fewer of them."""
+    found = [_NUMBER.search(text) for text in (limits.a, limits.b)]
     if entry.reason not in (DiffReason.COUNT, DiffReason.RATE, DiffReason.TIMING) or not all(found):
         return False
     a, b = (int(each[0]) for each in found if each)
+    if limits.path.endswith("max_bytes") and min(a, b) > FEW_BYTES:
+        return False
     return (a > b) == (entry.count_a < entry.count_b)
 
 

@@ -25,7 +25,7 @@ from dissector.analysis.diff.matching_keys import REPEATED_APIS, MatchingKey
 from dissector.analysis.diff.message_leaves import LeafPath
 from dissector.analysis.diff.name_uses import holds_partitions
 from dissector.analysis.diff.result import DiffReason
-from dissector.core.text import duration
+from dissector.core.text import counted, duration
 
 COUNT_TOLERANCE: Final = 2
 COUNT_TOLERANCE_RATIO: Final = 0.1
@@ -59,6 +59,8 @@ PER_WORK: Final = frozenset(
 """Repeated requests whose number depends on records, connections and transactions, and on no time."""
 
 
+TIMED: Final = frozenset(("Metadata", "Heartbeat", "OffsetCommit"))
+"""Requests that clients repeat at an interval that they are set to, besides others."""
 LOOKUPS: Final = frozenset(("ListOffsets", "OffsetFetch", "OffsetForLeaderEpoch"))
 """Steps that are taken for the partitions that are known by then: Streams looks its own up in 5 requests or in 6."""
 SEVERAL: Final = 3
@@ -129,7 +131,7 @@ def _compare_rates(
     if not is_timed or is_same_size(*durations_ns, ratio=DURATION_RATIO):
         in_time = [n / (each or 1) for n, each in zip(counts, durations_ns, strict=True)]
         if not has_same_rate or not (is_same_size(*counts) or is_same_size(*in_time)):
-            yield _count_difference(counts, a, b)
+            yield _rhythm_of_one(key, a, b) or _count_difference(counts, a, b)
         return
     if has_same_rate:
         return
@@ -219,6 +221,22 @@ def _compare_intervals(a: KeyProfile, b: KeyProfile) -> Iterator[KeyDifference]:
             counts = [len(each) for each in intervals]
             texts = [format_interval(each) for each in medians]
             yield _timing_difference(texts, counts, a, b, ("interval",))._replace(explanation=_each_connection(a, b))
+
+
+def _rhythm_of_one(key: MatchingKey, a: KeyProfile, b: KeyProfile) -> KeyDifference | None:
+    """Return the interval at which one side repeats a request of which the other side has too few for one, most of them
+    not as soon after another."""
+    if key.api not in TIMED or key.step:
+        return None
+    regular, other = sorted((a, b), key=lambda each: len(each.intervals_ns), reverse=True)
+    interval_ns = median_of(regular.intervals_ns) if len(regular.intervals_ns) >= MIN_INTERVALS else 0
+    if interval_ns < MIN_RANDOM_NS or not _is_period(regular.intervals_ns):
+        return None
+    near = sum(is_same_size(each, interval_ns) for each in other.intervals_ns)
+    if len(other.intervals_ns) >= MIN_INTERVALS or 2 * near > len(other.intervals_ns):
+        return None
+    texts = [format_interval(interval_ns) if side is regular else counted(len(side.rows), "request") for side in (a, b)]
+    return _timing_difference(texts, [len(each.rows) for each in (a, b)], a, b, ("interval",))
 
 
 def _is_period(intervals_ns: "array[int]") -> bool:

@@ -12,6 +12,8 @@ from dissector.protocol.schema.error_codes import ErrorCode
 
 CLASSIC_GROUP: Final = frozenset(("JoinGroup", "SyncGroup", "Heartbeat", "LeaveGroup"))
 COMMIT: Final[FieldKey] = ("OffsetCommit", "", "")
+COMMIT_INTERVAL: Final[FieldKey] = ("OffsetCommit", "", "interval")
+COMMITS_ON_LEAVING: Final[FieldKey] = ("OffsetCommit", "", "on_leaving")
 FIND_COORDINATOR: Final[FieldKey] = ("FindCoordinator", "", "")
 COMMITTED: Final[tuple[FieldKey, ...]] = tuple(
     ("OffsetFetch", "response", f"topics.partitions.{name}") for name in ("committed_offset", "committed_leader_epoch")
@@ -75,9 +77,17 @@ def cause_in_group(entry: DiffEntry, entries: Mapping[FieldKey, DiffEntry]) -> F
         return INSTANCE
     if _is_of_lost_commits(entry, entries.get(COMMIT)):
         return COMMIT
+    if _is_of_leaving(entry, entries.get(COMMITS_ON_LEAVING)):
+        return COMMITS_ON_LEAVING
     if _is_of_joins(entry, entries.get(JOIN)):
         return JOIN
     return _group_protocol(entry, entries)
+
+
+def _is_of_leaving(entry: DiffEntry, leaving: DiffEntry | None) -> bool:
+    """Return whether an entry follows from one side alone committing as it leaves: it commits by itself before, too."""
+    is_number = field_of(entry) in (COMMIT, COMMIT_INTERVAL) and entry.reason in (*NUMBERS, DiffReason.TIMING)
+    return is_number and leaving is not None and (entry.count_a > entry.count_b) == (leaving.count_a > leaving.count_b)
 
 
 def _is_of_joins(entry: DiffEntry, join: DiffEntry | None) -> bool:

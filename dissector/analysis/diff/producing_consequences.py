@@ -10,7 +10,7 @@ from dissector.analysis.diff.moved_leaders import REFUSALS
 from dissector.analysis.diff.result import DiffEntry, DiffReason
 
 PRODUCE: Final[FieldKey] = ("Produce", "", "")
-METADATA: Final[FieldKey] = ("Metadata", "", "")
+METADATA: Final[tuple[FieldKey, ...]] = (("Metadata", "", ""), ("Metadata", "", "interval"))
 MOVED: Final = re.compile("retries after .*(" + "|".join(sorted(REFUSALS)) + ")")
 RECORDS: Final[FieldKey] = ("Produce", "request", "topic_data.partition_data.records")
 PARTITIONS: Final[tuple[FieldKey, ...]] = (
@@ -31,7 +31,7 @@ def cause_in_producing(entry: DiffEntry, entries: Mapping[FieldKey, DiffEntry]) 
     transactions."""
     field = field_of(entry)
     retries = entries.get(PRODUCE)
-    if field == METADATA and retries and MOVED.search(retries.explanation) and _are_both_more(entry, retries):
+    if field in METADATA and retries and MOVED.search(retries.explanation) and _are_both_more(entry, retries):
         return PRODUCE
     records = entries.get(RECORDS)
     if field in PARTITIONS and records and records.reason is DiffReason.CONTENT and entry.explanation == ELEMENTS:
@@ -47,19 +47,19 @@ def cause_in_producing(entry: DiffEntry, entries: Mapping[FieldKey, DiffEntry]) 
 
 def _is_of_transactions(entry: DiffEntry, begins: DiffEntry | None) -> bool:
     """Return whether an entry follows from one side alone producing in transactions: the other one produces outside of
-    any, and has no connection to their coordinator."""
+    any, maybe with an id of its own, and has no connection to their coordinator."""
     if begins is None or begins.reason is not DiffReason.ONE_SIDE or "Produce" not in begins.explanation:
         return False
-    if field_of(entry) == ("Produce", "", "") and entry.reason is DiffReason.ONE_SIDE:
+    if field_of(entry) in (PRODUCE, TRANSACTIONS) and entry.reason is DiffReason.ONE_SIDE:
         return bool(entry.count_a) != bool(begins.count_a)
     more, less = (entry.a, entry.b) if begins.count_a else (entry.b, entry.a)
-    is_alone = "," not in f"{more}{less}" and more.endswith(COORDINATOR) and less.endswith(COORDINATOR)
-    return field_of(entry) == CONNECTIONS and is_alone and (entry.count_a > entry.count_b) == bool(begins.count_a)
+    is_alone = less.endswith(COORDINATOR) or less == more.removesuffix(f" + {COORDINATOR}")
+    return field_of(entry) == CONNECTIONS and "," not in f"{more}{less}" and more.endswith(COORDINATOR) and is_alone
 
 
 def _are_both_more(entry: DiffEntry, other: DiffEntry) -> bool:
     """Return whether one side has more in both entries, which are numbers."""
-    is_number = entry.reason in (DiffReason.COUNT, DiffReason.RATE)
+    is_number = entry.reason in (DiffReason.COUNT, DiffReason.RATE, DiffReason.TIMING)
     return is_number and (entry.count_a > entry.count_b) == (other.count_a > other.count_b)
 
 

@@ -7,7 +7,13 @@ from pathlib import Path
 import pytest
 
 from dissector.analysis.diff import DiffReason, batching
-from dissector.analysis.diff.batch_comparison import BATCH_SIZE, LINGER, compare_batching, have_alike_batches
+from dissector.analysis.diff.batch_comparison import (
+    BATCH_RECORDS,
+    BATCH_SIZE,
+    LINGER,
+    compare_batching,
+    have_alike_batches,
+)
 from dissector.analysis.diff.batching import ProducedBatches, RecordSum
 from dissector.analysis.diff.name_matching import NameMatching
 from dissector.analysis.diff.name_uses import NameUses
@@ -173,3 +179,40 @@ def test_a_limit_ends_batches_that_have_no_room_for_the_next_record(
     names = NameMatching({}, {}, (NameUses({}), NameUses({})))
     for a, b in ((limited, other), (other, limited)):
         assert [(each.setting, each.explanation) for each in compare_batching(a, b, names)] == expected
+
+
+@cases(
+    ("size", "records", "lingers_ms", "expected"),
+    [
+        (403, [3] * 60, IRREGULAR_MS, [BATCH_RECORDS]),
+        # near misses: as many records as come in a linger, other numbers of them, and a full batch
+        (403, [3] * 60, [43] * 60, [LINGER]),
+        (403, [2, 3, 4] * 20, IRREGULAR_MS, [LINGER]),
+        (6_200, [3] * 60, IRREGULAR_MS, [BATCH_SIZE]),
+    ],
+)
+def test_a_number_of_records_ends_batches(
+    size: int, records: list[int], lingers_ms: list[int], expected: list[str]
+) -> None:
+    limited, other = ProducedBatches(), ProducedBatches()
+    sides = ((limited, size, records, lingers_ms), (other, 2 * size, [6, 7, 8] * 20, [98] * 60))
+    for each, bytes_of_each, numbers, waits_ms in sides:
+        each.records.extend(numbers)
+        each.sizes.extend([bytes_of_each] * 60)
+        each.lingers_ms.extend(waits_ms)
+        each.waits_ms.extend(waits_ms)
+    names = NameMatching({}, {}, (NameUses({}), NameUses({})))
+    for a, b in ((limited, other), (other, limited)):
+        assert [each.setting for each in compare_batching(a, b, names)] == expected
+
+
+def test_records_that_wait_differently_long_show_no_linger() -> None:
+    """A program that gets no time on a busy machine; the sizes of its batches are the same."""
+    idle, busy = ProducedBatches(), ProducedBatches()
+    for each, lingers_ms in ((idle, [5] * 60), (busy, [5, 12, 30, 55, 95, 70] * 10)):
+        each.records.extend([1] * 60)
+        each.sizes.extend([175] * 60)
+        each.lingers_ms.extend(lingers_ms)
+        each.waits_ms.extend(lingers_ms)
+    names = NameMatching({}, {}, (NameUses({}), NameUses({})))
+    assert [*compare_batching(idle, busy, names), *compare_batching(busy, idle, names)] == []

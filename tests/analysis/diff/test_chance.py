@@ -46,12 +46,34 @@ def counts(api: str, a: KeyProfile, b: KeyProfile) -> list[tuple[str, str]]:
         (3, 8, IRREGULAR[:7], False),
         (3, 11, IRREGULAR[:10], True),  # 8 is more than twice the root of 14
         (3, 8, BURST[:7], True),
-        (3, 8, (500,) * 7, True),
     ],
 )
 def test_random_pauses_make_counts_vary(few: int, many: int, intervals_ms: Sequence[int], *, differs: bool) -> None:
     found = counts("Metadata", profile(few, ()), profile(many, intervals_ms))
     assert found == ([(str(few), str(many))] if differs else [])
+
+
+REGULAR = (1_000,) * 5
+
+
+@cases(
+    ("api", "few_ms", "many_ms", "expected"),
+    [
+        ("Heartbeat", (3_000, 3_000), REGULAR, [("3", "every 1.000 s")]),
+        ("Metadata", (), REGULAR, [("1", "every 1.000 s")]),
+        ("OffsetCommit", (4_900, 1_100), REGULAR, [("3", "every 1.000 s")]),  # one more as it leaves
+        # near misses, of which no interval differs: as soon, a burst, random pauses, and no setting of that kind
+        ("Heartbeat", (1_100,), REGULAR, [("2", "6")]),
+        ("Metadata", (), (20, 21, 22, 20, 21), [("1", "6")]),
+        ("Metadata", (), (300, 4_000, 900, 2_000, 1_200), []),
+        ("Fetch", (), REGULAR, [("1", "6")]),
+    ],
+)
+def test_a_rhythm_of_one_side_alone(
+    api: str, few_ms: Sequence[int], many_ms: Sequence[int], expected: list[tuple[str, str]]
+) -> None:
+    found = counts(api, profile(len(few_ms) + 1, few_ms), profile(len(many_ms) + 1, many_ms))
+    assert [(a.partition(" request")[0], b) for a, b in found] == expected
 
 
 @pytest.mark.parametrize("differs", [False, True])

@@ -15,7 +15,7 @@ from dissector.protocol.schema.loader import api_named
 from tests.cases import cases
 
 GOLDEN = Path(__file__).parents[2] / "golden"
-OTHER_PLACES = ("interval", "linger", "retry_backoff")
+OTHER_PLACES = ("interval", "linger", "on_leaving", "records_per_batch", "retry_backoff")
 UNKNOWN = -2
 """RD_KAFKA_CONF_UNKNOWN."""
 

@@ -137,6 +137,12 @@ RETRIED = replace(counted("Produce", "", 0, 6), explanation="retries after NOT_L
         (SMALLER, RETRIED, False),
         (RETRIED, counted("Metadata", "", 3, 9), True),
         (RETRIED, counted("Metadata", "", 9, 3), False),
+        (RETRIED, replace(counted("Metadata", "", 3, 9), path="interval", reason=DiffReason.TIMING), True),
+        (asked("topics.partitions.partition_max_bytes", "1048576", "2048"), counted("Fetch", "", 14, 28), True),
+        (asked("max_bytes", "52428800", "2048"), counted("Fetch", "", 14, 28), True),
+        (asked("max_bytes", "52428800", "2048"), counted("Fetch", "", 28, 14), False),
+        (asked("max_bytes", "104857600", "52428800"), counted("Fetch", "", 14, 28), False),
+        (asked("min_bytes", "1", "2048"), counted("Fetch", "", 14, 28), False),
         (replace(RETRIED, explanation="retries after CORRUPT_MESSAGE"), counted("Metadata", "", 3, 9), False),
         (replace(RETRIED, explanation=""), counted("Metadata", "", 3, 9), False),
         (said("group_instance_id", "null", "till-1"),
@@ -149,3 +155,35 @@ RETRIED = replace(counted("Produce", "", 0, 6), explanation="retries after NOT_L
 )  # fmt: skip
 def test_what_follows_from_a_setting_or_a_leader(cause: DiffEntry, entry: DiffEntry, *, follows: bool) -> None:
     assert len(fold_consequences([entry, cause])) == (1 if follows else 2)
+
+
+def logged_in(api: str, path: str, reason: DiffReason, a: int = 0, b: int = 5) -> DiffEntry:
+    return DiffEntry(api, "request" if path else "", path, reason, f"{a}", f"{b}", a, b)
+
+
+MECHANISM = logged_in("SaslHandshake", "mechanism", DiffReason.VALUE)
+LOGIN = logged_in("SaslHandshake", "", DiffReason.ONE_SIDE)
+
+
+@cases(
+    ("cause", "entry", "follows"),
+    [
+        (MECHANISM, logged_in("SaslAuthenticate", "auth_bytes.nonce", DiffReason.ONE_SIDE), True),
+        (MECHANISM, logged_in("SaslAuthenticate", "", DiffReason.COUNT, 5, 10), True),
+        (MECHANISM, logged_in("SaslAuthenticate", "error_code", DiffReason.VALUE), False),
+        (LOGIN, logged_in("SaslAuthenticate", "", DiffReason.ONE_SIDE), True),
+        (LOGIN, logged_in("ApiVersions", "", DiffReason.COUNT, 5, 10), True),
+        (LOGIN, logged_in("ApiVersions", "", DiffReason.COUNT, 10, 5), False),
+        (LOGIN, logged_in("Metadata", "", DiffReason.COUNT, 5, 10), False),
+    ],
+)
+def test_what_follows_from_another_way_of_logging_in(cause: DiffEntry, entry: DiffEntry, *, follows: bool) -> None:
+    assert len(fold_consequences([entry, cause])) == (1 if follows else 2)
+
+
+def test_a_transaction_stands_for_an_id_outside_of_any() -> None:
+    words = "also changes requests of Produce"
+    begins = replace(alone("InitProducerId", 0, 1), subject="for teller", explanation=words)
+    others = [alone("InitProducerId", 1, 0), alone("Produce", 200, 0)]
+    assert [entry.subject for entry in fold_consequences([*others, begins])] == ["for teller"]
+    assert len(fold_consequences([alone("InitProducerId", 0, 2), begins])) == 2
