@@ -70,6 +70,7 @@ IGNORED: Final = (
     "batches are alike; larger batches of a producer that sends when responses come, which take longer",
 )
 SET: Final = (DiffReason.VALUE, DiffReason.DEFAULT)
+ENDS: Final = frozenset(("-2 EARLIEST", "-1 LATEST"))
 SAID: Final = frozenset((("JoinGroup", "request", "reason"), ("LeaveGroup", "request", "members.reason")))
 """API, part and path of texts that depend on the program, and on no group that it uses."""
 RESET: Final = ("ListOffsets", "topics.partitions.timestamp")
@@ -252,8 +253,8 @@ class _DiffBuilder:
             known = []
         if path == "session_id" and not any("no session" in text for text in (found.a, found.b)):
             known = []  # both ask for sessions, so that neither has them switched off
-        if (key.api, path) == RESET and "," in found.a + found.b:
-            known = []  # one looks up other offsets as well, which its program wants to know
+        if (key.api, path) == RESET and not {found.a, found.b} <= ENDS:
+            known = []  # one looks up other offsets, which its program wants to know
         settings = tuple(dict.fromkeys(each for each in known if each))
         return DiffEntry(
             key.api, found.part, path, found.reason, found.a, found.b, found.count_a, found.count_b,
