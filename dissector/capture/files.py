@@ -19,7 +19,7 @@ from dissector.capture.sources import CaptureSource, ConvertedSource, MappedSour
 from dissector.core.arrays import UInt8
 from dissector.core.batches import PacketBatch
 from dissector.core.finding import Finding
-from dissector.core.limits import BATCH_BYTES, FIRST_PACKETS, Limits
+from dissector.core.limits import BATCH_BYTES, BATCH_PACKETS, FIRST_PACKETS, Limits
 from dissector.core.store import Store
 
 PCAPNG: Final = SECTION.to_bytes(4, "big")
@@ -122,6 +122,8 @@ class Reader:
         self._released_to = 0
         self.packets = 0
         """Read so far."""
+        self._end: int | None = None
+        """The number of packets that are to be read; None if all are."""
         while not source.grows and not self._taken and not self._recognize():
             source.more()
 
@@ -179,11 +181,14 @@ class Reader:
         """Return the state to resume from here. It is a pickle: never read it from a file."""
         return pickle.dumps(self._format)
 
-    def resume(self, mark: bytes) -> None:
-        """Continue from where a reader of the same file made `mark`."""
+    def resume(self, mark: bytes, skipped: int, packets: int) -> None:
+        """Continue from where a reader of the same file made `mark`: leave out `skipped` packets, read so many."""
         self._format = cast(CaptureFormat, pickle.loads(mark))  # written by `mark`, never by others
         self._format.base = self._source.base
-        self.packets = 0
+        self.packets, self._end = 0, skipped
+        for _ in self._batches():
+            pass
+        self.packets, self._end = 0, packets
 
     def start_ns(self) -> int | None:
         """Return the time of the first packet; None if there is none. It waits, so not for growing files."""
@@ -201,10 +206,12 @@ class Reader:
         yield from self._batches(GROWING_PACKETS if most is None and self.grows else most)
 
     def _batches(self, most: int | None = None) -> Iterator[PacketBatch]:
-        while not self._taken:
+        while not self._taken and self.packets != self._end:
             batch = None
             if self._format is not None or self._recognize():
                 assert self._format is not None
+                if self._end is not None:
+                    most = min(most or BATCH_PACKETS, self._end - self.packets)
                 batch = self._format.next(self._source.data, ended=self._source.ended, most=most)
             if batch is not None:
                 self.packets += len(batch)

@@ -70,6 +70,10 @@ class Pcapng:
         self.done = 0
         self.stopped = False
 
+    def __getstate__(self) -> dict[str, object]:
+        """Return what reading on needs: not the notes, which may be megabytes."""
+        return self.__dict__ | {"notes": PcapngOptions(self._name, self.notes.limits)}
+
     @property
     def problems(self) -> list[Finding]:
         """Problems of the file, as far as it was read."""

@@ -48,7 +48,7 @@ class PcapngOptions:
 
     def __init__(self, name: str, limits: Limits) -> None:
         self._name = name
-        self._limits = limits
+        self.limits = limits
         self.remarks: list[str] = []
         """Comments on sections and interfaces."""
         self.names: dict[str, list[str]] = {}
@@ -70,11 +70,11 @@ class PcapngOptions:
 
     def text(self, value: bytes) -> str | None:
         """Return a comment to keep, or None if there are enough."""
-        if self._kept >= self._limits.notes:
+        if self._kept >= self.limits.notes:
             self._omitted += 1
             return None
         self._kept += 1
-        return value[: self._limits.note_bytes].decode(errors="replace")
+        return value[: self.limits.note_bytes].decode(errors="replace")
 
     def add_comment(self, value: bytes) -> None:
         """Keep a comment on a section or an interface."""
@@ -86,9 +86,9 @@ class PcapngOptions:
         """Keep the host names of a name resolution block."""
         for kind, value in options(data, at + 8, at + size - 4, order):
             width = ADDRESS_SIZES.get(kind)
-            if width is None or len(value) <= width or len(self.names) >= self._limits.notes:
+            if width is None or len(value) <= width or len(self.names) >= self.limits.notes:
                 continue
-            found = value[width : width + self._limits.note_bytes].split(b"\0")
+            found = value[width : width + self.limits.note_bytes].split(b"\0")
             names = self.names.setdefault(str(ip_address(value[:width])), [])
             names += [name.decode(errors="replace") for name in found if name][: max(0, 8 - len(names))]
 
@@ -107,7 +107,7 @@ class PcapngOptions:
         }
         name = interface_names[which] if which < len(interface_names) else ""
         dropped = counts.get(ISB_IFDROP, 0) + counts.get(ISB_OSDROP, 0)
-        if dropped and (len(self._dropped) < self._limits.notes or (section, which) in self._dropped):
+        if dropped and (len(self._dropped) < self.limits.notes or (section, which) in self._dropped):
             self._dropped[section, which] = (name or f"{which}", dropped)
 
     def add_secrets(self, data: memoryview, at: int, size: int, order: ByteOrder) -> None:
@@ -115,7 +115,7 @@ class PcapngOptions:
         kind, length = struct.unpack_from(order + "II", data, at + 8)
         keys = bytes(data[at + 16 : at + min(16 + length, size - 4)])
         self._secret_bytes += len(keys)
-        if kind == TLS_KEY_LOG and self._secret_bytes <= self._limits.key_log_bytes:
+        if kind == TLS_KEY_LOG and self._secret_bytes <= self.limits.key_log_bytes:
             self._secrets.append(keys)
         else:
             self._other_secrets += 1

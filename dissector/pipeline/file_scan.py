@@ -2,10 +2,11 @@
 
 Invariants:
   * a range begins where the one before it ended when the file was read from its beginning, so that all ranges together
-    give the packets of the file, damaged or not;
+    give the packets of the file, damaged or not, however they are joined and cut;
   * a file that is not a capture, or can't be opened, gives a finding and does not stop the run.
 """
 
+from bisect import bisect_left, bisect_right
 from contextlib import closing
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
@@ -16,14 +17,15 @@ from dissector.capture.errors import CaptureError, DamagedRange, NoRoomError
 from dissector.capture.file_opening import open_capture
 from dissector.capture.files import Reader
 from dissector.capture.packet_digest import PacketDigest
+from dissector.capture.packet_times import PacketTimes
 from dissector.capture.partition import COLUMN_BYTES
 from dissector.core.finding import Finding, Severity
 from dissector.core.store import Store
 from dissector.pipeline.input_files import OnProgress, digest_and_file
 from dissector.storage import KafkaFiles
 
-RANGE_BYTES: Final = 64 << 20
-"""Approximate bytes of a range of a large file."""
+RANGE_PACKETS: Final = 1 << 14
+"""Most packets of a range as it is scanned: so many are skipped at most to read from any packet on."""
 
 
 class PacketRange(NamedTuple):
@@ -38,6 +40,8 @@ class PacketRange(NamedTuple):
     """Offset in the file at which reading begins."""
     end: int = 0
     """Offset in the file at which it has ended; 0 for a file that is read whole."""
+    skipped: int = 0
+    """How many packets are behind the mark and before its first one."""
 
 
 @dataclass
@@ -65,6 +69,8 @@ class FileScan:
     is_stored: bool = False
     """Whether it is one of Kafka's own files, which has entries and no packets."""
     ranges: list[PacketRange] = field(default_factory=list)
+    """All packets, a batch of the reader in each; or one range of a file that can only be read from its beginning."""
+    times: PacketTimes = field(default_factory=PacketTimes, compare=False)
     problems: list[Finding] = field(default_factory=list)
     damage: list[DamagedRange] = field(default_factory=list)
     undecoded: DamagedRange | None = None
@@ -92,10 +98,19 @@ class FileScan:
         has_damage = bool(self.damage) or self.undecoded is not None
         return self.is_stored or has_damage or bool(self.unread_reason and self.digest)
 
+    @property
+    def can_be_cut(self) -> bool:
+        """Whether reading can begin in its middle."""
+        return bool(self.ranges[0].mark)
 
-def scan_file(
-    path: str, size_of_range: int = RANGE_BYTES, most: int | None = None, on_progress: OnProgress = lambda: None
-) -> FileScan:
+    def part(self, begin: int, end: int) -> PacketRange:
+        """Return the packets from number `begin` to before `end`, at least one, as a range."""
+        first = self.ranges[bisect_right(self.ranges, begin, key=lambda each: each.first) - 1]
+        last = self.ranges[bisect_left(self.ranges, end, key=lambda each: each.first) - 1]
+        return PacketRange(begin, end - begin, first.mark, first.begin, last.end, begin - first.first)
+
+
+def scan_file(path: str, most: int = RANGE_PACKETS, on_progress: OnProgress = lambda: None) -> FileScan:
     """Scan a file, at the `most` so many packets at a time. Problems of the file go to `problems`."""
     scan, stored = FileScan(path), KafkaFiles(show_secrets=False)
     try:
@@ -112,7 +127,7 @@ def scan_file(
         _mark_unread(scan, str(error))
     else:
         with closing(reader):
-            _scan_packets(scan, reader, size_of_range, most, on_progress)
+            _scan_packets(scan, reader, most, on_progress)
             if stored.count:
                 _scan_entries(scan, stored)
             store.release()
@@ -123,13 +138,11 @@ def scan_file(
     return scan
 
 
-def _scan_packets(
-    scan: FileScan, reader: Reader, size_of_range: int, most: int | None, on_progress: OnProgress
-) -> None:
+def _scan_packets(scan: FileScan, reader: Reader, most: int, on_progress: OnProgress) -> None:
     scan.has_times = reader.has_times
     links: set[int] = set()
     digest = PacketDigest()
-    begun, first, mark = 0, 0, reader.mark() if reader.can_be_resumed else b""
+    mark, begun = reader.mark() if reader.can_be_resumed else b"", 0
     secrets: list[bytes] = []
     for batch in reader.batches(most):
         on_progress()
@@ -138,19 +151,19 @@ def _scan_packets(
             continue
         if scan.has_times:
             digest.add(batch)
+            scan.times.add(batch)
         if not scan.packets:
             scan.first_ns = scan.earliest_ns = scan.latest_ns = int(batch.time_ns[0])
         scan.earliest_ns = min(scan.earliest_ns, int(batch.time_ns.min()))
         scan.latest_ns = max(scan.latest_ns, int(batch.time_ns.max()))
-        scan.packets += len(batch)
         scan.block_bytes += int(batch.captured.sum()) + COLUMN_BYTES * len(batch)
         links.update(np.unique(batch.link_type).tolist())
-        if reader.can_be_resumed and reader.done - begun >= size_of_range:
-            scan.ranges.append(PacketRange(first, scan.packets - first, mark, begun, reader.done))
-            begun, first, mark = reader.done, scan.packets, reader.mark()
-    if scan.packets > first:
-        end = scan.size if reader.can_be_resumed else 0
-        scan.ranges.append(PacketRange(first, scan.packets - first, mark, begun, end))
+        if reader.can_be_resumed:
+            scan.ranges.append(PacketRange(scan.packets, len(batch), mark, begun, reader.done))
+            mark, begun = reader.mark(), reader.done
+        scan.packets += len(batch)
+    if scan.packets and not scan.ranges:
+        scan.ranges = [PacketRange(0, scan.packets, mark)]
     secrets += reader.notes.take_secrets() if reader.notes else ()
     scan.secrets = b"\n".join(secrets)
     if scan.packets and scan.has_times:

@@ -162,24 +162,18 @@ class Origins:
 
 def origins(scans: Sequence[FileScan], found: Sequence[InputSplit], epoch: int) -> FileOrigins:
     """Return where the packets of all files come from."""
-    by_path = {each.path: each for each in scans}
-    first: dict[str, Origin] = {}
-    for segment in found:
-        earliest = min((by_path[path] for path in segment.paths), key=lambda each: each.first_ns)
-        if earliest.path not in first:
-            first[earliest.path] = Origin(segment.first, earliest.digest, earliest.earliest_ns, epoch)
-    return FileOrigins(
-        sorted(first.values()), [Origin(0, scan.digest, scan.earliest_ns, epoch) for scan in scans]
-    )  # fmt: skip
+    files = [Origin(0, scan.digest, scan.earliest_ns, epoch) for scan in scans]
+    first: dict[int, Origin] = {}
+    for split in found:
+        first.setdefault(split.origin, files[split.origin]._replace(first=split.first))
+    return FileOrigins(list(first.values()), files)
 
 
 def merged_with(scans: Sequence[FileScan]) -> dict[str, str]:
     """Return by path the name of the capture that begins first of those with which a file is merged."""
     found = {scan.path: scan.digest[:SHORT] for scan in scans}
-    by_path = {scan.path: scan for scan in scans}
     for split in splits(scans):
-        earliest = min((by_path[path] for path in split.paths), key=lambda each: each.first_ns)
-        found |= dict.fromkeys(split.paths, earliest.digest[:SHORT])
+        found |= dict.fromkeys((part.path for part in split.parts), scans[split.origin].digest[:SHORT])
     return found
 
 

@@ -1,14 +1,17 @@
 """Input splits: which packets a task reads, and how it routes them to partitions.
 
+A large file is cut where it was marked when it was scanned; files that overlap in time are cut at the same time.
+
 Invariants:
-  * packets are numbered as in one capture of all files, in the order of time;
-  * files that overlap in time are merged by one task, as they are when they are opened together;
+  * packets are numbered as in one capture of all files, in the order of time, wherever files are cut;
+  * files that overlap in time are merged as they are when they are opened together;
   * all packets of a pair of endpoints go to one partition, in order. A fragment of an IP datagram goes to all.
 """
 
 import pickle
 from collections.abc import Generator, Iterable, Iterator, Sequence
 from contextlib import ExitStack
+from itertools import pairwise
 from typing import Final, NamedTuple
 
 import numpy as np
@@ -16,12 +19,13 @@ import numpy as np
 from dissector.capture.errors import CaptureError
 from dissector.capture.file_opening import ALL_FILES, AnyReader, open_capture
 from dissector.capture.files import Reader
-from dissector.capture.merge import PacketMerger, slice_batch
+from dissector.capture.merge import PacketMerger
 from dissector.capture.partition import Block, block_of_rows
 from dissector.capture_session.tally import CaptureTally
 from dissector.core.arrays import Int64
 from dissector.core.batches import PacketBatch
 from dissector.core.finding import Finding, Severity
+from dissector.core.grouping import begins
 from dissector.core.limits import DEFAULT
 from dissector.core.spool import SpoolFullError
 from dissector.core.store import Store
@@ -29,6 +33,8 @@ from dissector.pipeline.file_scan import FileScan, PacketRange
 from dissector.pipeline.input_files import BytePart, input_file, size_of
 from dissector.transport.partitions import PacketRouter, partitions_of
 
+SPLIT_BYTES: Final = 64 << 20
+"""Approximate bytes of a split of large files."""
 BLOCK_PACKETS: Final = 8_192
 """Maximum packets of a block."""
 BLOCK_BYTES: Final = 1 << 20
@@ -41,19 +47,29 @@ FILE_CHANGED: Final = "file-changed"
 """Code of the finding about a file that has changed since it was scanned."""
 
 
-class InputSplit(NamedTuple):
-    """Input of one task: a range of one file, or complete files that overlap in time."""
+class FilePart(NamedTuple):
+    """Packets of one file."""
 
-    paths: tuple[str, ...]
-    range: PacketRange | None
+    path: str
+    size: int
+    """Bytes of the file, according to the scan."""
+    file: int
+    """Number of the file among those that were scanned."""
+    range: PacketRange
+
+
+class InputSplit(NamedTuple):
+    """Input of one task: packets of one file, or of files that overlap in time, up to the same time."""
+
+    parts: tuple[FilePart, ...]
     first: int
     """Number of its first packet in the capture of all files."""
     packets: int
     """Number of its packets, according to the scan."""
-    sizes: tuple[int, ...]
-    """Bytes of the files, according to the scan."""
-    files: tuple[int, ...] = ()
-    """Numbers of the files among those that were scanned."""
+    origin: int
+    """Number of the file; or, of all files that overlap, of the one that begins first."""
+    is_merged: bool
+    """Whether the file overlaps with others."""
 
 
 class RoutedBlock(NamedTuple):
@@ -63,8 +79,8 @@ class RoutedBlock(NamedTuple):
     block: Block
 
 
-def splits(scans: Sequence[FileScan]) -> list[InputSplit]:
-    """Return all input splits, in the order of their packets' numbers."""
+def splits(scans: Sequence[FileScan], size: int = SPLIT_BYTES) -> list[InputSplit]:
+    """Return all input splits, of about `size` bytes, in the order of their packets' numbers."""
     read = [scan for scan in scans if scan.ranges]
     number = {scan.path: at for at, scan in enumerate(scans)}
     by_time = sorted(read, key=lambda scan: (scan.first_ns, scan.latest_ns, scan.digest))
@@ -73,15 +89,46 @@ def splits(scans: Sequence[FileScan]) -> list[InputSplit]:
     found: list[InputSplit] = []
     first = 0
     for group in [*_overlapping(timed), *([scan] for scan in untimed)]:
-        paths, sizes = tuple(scan.path for scan in group), tuple(scan.size for scan in group)
-        packets, files = sum(scan.packets for scan in group), tuple(number[path] for path in paths)
-        if len(group) > 1:
-            found.append(InputSplit(paths, None, first, packets, sizes, files))
-        else:
-            found += [
-                InputSplit(paths, each, first + each.first, each.packets, sizes, files) for each in group[0].ranges
-            ]
-        first += packets
+        for cut in _cut_by_time(group, size) if len(group) > 1 else _cut_by_size(group[0], size):
+            parts = tuple(FilePart(scan.path, scan.size, number[scan.path], part) for scan, part in cut)
+            packets = sum(part.range.packets for part in parts)
+            found.append(InputSplit(parts, first, packets, number[group[0].path], len(group) > 1))
+            first += packets
+    return found
+
+
+_Cut = list[tuple[FileScan, PacketRange]]
+
+
+def _cut_by_size(scan: FileScan, size: int) -> Iterator[_Cut]:
+    """Yield the packets of a file in ranges of about so many bytes."""
+    at = np.unique([part.begin // size for part in scan.ranges], return_index=True)[1]
+    for begin, end in pairwise([*(scan.ranges[each].first for each in at.tolist()), scan.packets]):
+        yield [(scan, scan.part(begin, end))]
+
+
+def _cut_by_time(scans: Sequence[FileScan], size: int) -> list[_Cut]:
+    """Return the packets of files that overlap, cut at times between which they have about so many bytes. No file is
+    cut that can only be read from its beginning."""
+    shift = max(scan.times.shift for scan in scans)
+    counts = [scan.times.cells(shift) for scan in scans]
+    cells, cell_of = np.unique(np.concatenate([cells for cells, _ in counts]), return_inverse=True)
+    before = begins(np.bincount(cell_of, np.concatenate([packets for _, packets in counts])).astype(np.int64))
+    can_begin = np.ones(len(cells), np.bool_)
+    for scan, (own, _) in zip(scans, counts, strict=True):
+        if not scan.can_be_cut:
+            can_begin &= (cells <= own[0]) | (cells > own[-1])
+    cells, before = cells[can_begin], before[can_begin]
+    tasks = -(-sum(scan.block_bytes for scan in scans) // size)
+    wanted = np.arange(tasks) * sum(scan.packets for scan in scans) // tasks
+    starts = cells[np.unique(np.minimum(np.searchsorted(before, wanted), len(cells) - 1))]
+    found: list[_Cut] = [[] for _ in starts]
+    for scan, (own, packets) in zip(scans, counts, strict=True):
+        which, at = np.unique(np.searchsorted(starts, own, side="right") - 1, return_index=True)
+        for each, (begin, end) in zip(
+            which.tolist(), pairwise([*begins(packets)[at].tolist(), scan.packets]), strict=True
+        ):
+            found[each].append((scan, scan.part(begin, end)))
     return found
 
 
@@ -116,10 +163,10 @@ def group_splits(splits: Sequence[InputSplit], tasks: int) -> list[list[InputSpl
 def batches(split: InputSplit, store: Store, tally: CaptureTally) -> Iterator[tuple[PacketBatch, Int64 | None]]:
     """Yield the numbered packets of a split, and their `Block.sources` if its files are merged. Findings about files
     that changed after the scan go to `tally`. Raises `SpoolFullError` if there is no room to merge files."""
-    changed = [path for path, size in zip(split.paths, split.sizes, strict=True) if size_of(path) != size]
+    changed = [part.path for part in split.parts if size_of(part.path) != part.size]
     if not changed:
         count = yield from _read(split, store)
-        changed = [] if count == split.packets else list(split.paths)
+        changed = [] if count == split.packets else [part.path for part in split.parts]
     tally.file_problems += [changed_file(path) for path in changed]
 
 
@@ -128,9 +175,9 @@ def changed_file(path: str) -> Finding:
     return Finding(FILE_CHANGED, Severity.ERROR, f"{path}: changed or removed during reading: not ingested", path)
 
 
-def _parts(of: PacketRange | None) -> list[BytePart]:
+def _bytes_of(of: PacketRange) -> list[BytePart]:
     """Return the bytes of a file that are needed to read a range of it; none if all of them are."""
-    if of is None or not of.end:
+    if not of.end:
         return []
     return [BytePart(0, HEAD_BYTES), BytePart(of.begin, of.end + AHEAD_BYTES)]
 
@@ -141,27 +188,24 @@ def _read(split: InputSplit, store: Store) -> Generator[tuple[PacketBatch, Int64
     with ExitStack() as stack:
         readers: list[AnyReader] = []
         try:
-            for path in split.paths:
-                readers.append(open_capture(input_file(path, _parts(split.range)), store, ALL_FILES))
-                stack.callback(readers[-1].close)
+            for part in split.parts:
+                reader = open_capture(input_file(part.path, _bytes_of(part.range)), store, ALL_FILES)
+                stack.callback(reader.close)
+                if part.range.mark:
+                    assert isinstance(reader, Reader)
+                    reader.resume(part.range.mark, part.range.skipped, part.range.packets)
+                readers.append(reader)
         except CaptureError:
             return -1
         merged = PacketMerger(readers, store, DEFAULT)
         stack.callback(merged.close)
         stack.callback(store.release)
-        if split.range is not None and split.range.mark:
-            [reader] = readers
-            assert isinstance(reader, Reader)
-            reader.resume(split.range.mark)
         count = 0
         for batch in merged.batches():
-            packets = min(len(batch), split.packets - count)
-            if packets:
-                numbered = _numbered(slice_batch(batch, 0, packets), split.first + count)
-                yield numbered, _sources(split, numbered, merged) if len(split.files) > 1 else None
-                count += packets
-            if count == split.packets:
-                break
+            if len(batch):
+                numbered = _numbered(batch, split.first + count)
+                yield numbered, _sources(split, numbered, merged) if split.is_merged else None
+                count += len(batch)
         if merged.problems:  # packets are numbered as if the files were merged
             raise SpoolFullError(merged.problems[0].message)
         return count
@@ -169,8 +213,8 @@ def _read(split: InputSplit, store: Store) -> Generator[tuple[PacketBatch, Int64
 
 def _sources(split: InputSplit, batch: PacketBatch, merged: PacketMerger) -> Int64:
     """Return `Block.sources` of the packets that were merged last, as an array."""
-    files = np.array(split.files, np.int64)[merged.readers_of]
-    return np.stack([column[: len(batch)].astype("<i8") for column in (batch.number, files, merged.numbers_of)])
+    files = np.array([part.file for part in split.parts], np.int64)[merged.readers_of]
+    return np.stack([column.astype("<i8") for column in (batch.number, files, merged.numbers_of)])
 
 
 def _numbered(batch: PacketBatch, first: int) -> PacketBatch:

@@ -106,7 +106,7 @@ def test_a_log_has_that_of_its_bytes(tmp_path: Path, way: str) -> None:
 def test_the_size_of_batches_makes_no_difference(tmp_path_factory: pytest.TempPathFactory, most: int) -> None:
     path = tmp_path_factory.mktemp("digest") / "capture"
     path.write_bytes(pcap(PACKETS))
-    assert scan_file(str(path), size_of_range=100, most=most).contents == scan_file(str(path)).contents
+    assert scan_file(str(path), most).contents == scan_file(str(path)).contents
 
 
 def test_large_batches_are_copied_in_pieces(tmp_path: Path) -> None:

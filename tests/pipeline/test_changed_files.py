@@ -48,7 +48,7 @@ def java(tmp_path: Path) -> Path:
 @pytest.mark.parametrize("change", CHANGES)
 @pytest.mark.parametrize("size", [1 << 30, 1 << 14], ids=["whole", "in ranges"])
 def test_a_replaced_file_is_reported(java: Path, change: str, size: int) -> None:
-    found = splits([scan_file(str(java), size, 100)])
+    found = splits([scan_file(str(java), 100)], size)
     assert (len(found) > 1) == (size < 1 << 30)
     assert not [finding for split in found for finding in problems_of(split)]
     CHANGES[change](java)

@@ -15,6 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dissector.capture_session import Capture
+from dissector.pipeline.file_scan import RANGE_PACKETS
 from tests.conftest import CAPTURES, PCAPS, QUICK, VARIED, costly, some_bundled, some_of
 from tests.networks import HARMLESS, LOSSES, one_file, traffic, write_pcap
 from tests.pipeline.rolling import rolled
@@ -39,7 +40,7 @@ FEW = costly(1)
 dealt = st.fixed_dictionaries(
     {
         "parts": st.sampled_from([3, 1, 2, 4, 5, 6, 7]), "size": st.sampled_from([4_000, 40_000, 1 << 30]),
-        "most": st.sampled_from([None, 10, 50]), "seed": st.integers(0, 9),
+        "most": st.sampled_from([RANGE_PACKETS, 10, 50]), "seed": st.integers(0, 9),
     }
 )  # fmt: skip
 

@@ -83,7 +83,7 @@ def test_each_row_names_the_file_and_the_packet(
     which = [chance.randrange(ways) for _ in range(-(-len(PACKETS) // run)) for _ in range(run)][: len(PACKETS)]
     of = dealt(tmp_path_factory.mktemp("dealt"), which)
     one, rows = whole
-    for made in (tables(of.paths), tables(of.paths, parts=3, most=5, seed=run)):
+    for made in (tables(of.paths), tables(of.paths, parts=3, size=10_000, most=5, seed=run)):
         for name in KEYED:
             expected = sorted(map(repr, (in_recording(row, one) for row in rows[name])))
             assert sorted(map(repr, (in_recording(row, of) for row in made[name]))) == expected, name

@@ -11,7 +11,7 @@ from dissector.pipeline.splits import InputSplit, group_splits
 
 
 def _splits(packets: list[int]) -> list[InputSplit]:
-    return [InputSplit((f"{number}.pcap",), None, 0, count, (1,)) for number, count in enumerate(packets)]
+    return [InputSplit((), 0, count, number, is_merged=False) for number, count in enumerate(packets)]
 
 
 @given(st.lists(st.integers(1, 10**9), max_size=200), st.integers(1, 50))

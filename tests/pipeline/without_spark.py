@@ -22,7 +22,7 @@ from dissector.core.json_text import dumps
 from dissector.exchange.silence_causes import SILENCE_CAUSES, UNANSWERED_CODE
 from dissector.exchange.to_json import exchange_object
 from dissector.index.shared_state import SharedState
-from dissector.pipeline.file_scan import scan_file
+from dissector.pipeline.file_scan import RANGE_PACKETS, scan_file
 from dissector.pipeline.lone_files import rows_of_file
 from dissector.pipeline.observations import ORDER, findings_of
 from dissector.pipeline.origins import FileOrigins, origins
@@ -43,13 +43,13 @@ Row = tuple[Any, ...]
 
 
 def tables(
-    paths: Sequence[str | Path], *, parts: int = 1, size: int = 1 << 30, most: int | None = None,
+    paths: Sequence[str | Path], *, parts: int = 1, size: int = 1 << 30, most: int = RANGE_PACKETS,
     options: WriteOptions = KEPT, seed: int = 0, key_logs: Sequence[str] = (),
 ) -> Tables:  # fmt: skip
     """Rows by table. Whatever runs beside each other on a cluster comes in any order here."""
     chance = random.Random(seed)
-    plans = [scan_file(str(path), size, most) for path in paths]
-    found, held = splits(plans), TlsSecrets(key_logs)
+    plans = [scan_file(str(path), most) for path in paths]
+    found, held = splits(plans, size), TlsSecrets(key_logs)
     held.add_scans(plans)
     secrets = held.text
     dealt = defaultdict(list)

@@ -1,0 +1,50 @@
+"""Counts of a file's packets by time, to cut files that overlap at the same time and to know all numbers of packets.
+
+Times are those by which `merge` orders packets: they never decrease. They are counted in cells of 2**`shift` ns that
+begin at multiples of it, so that cells of one file are cells of any other, joined. A file has the smallest cells of
+which `MOST_CELLS` have packets, or one more for each `PACKETS_PER_CELL`.
+
+Invariant: the size of batches makes no difference to the cells of a given shift.
+"""
+
+from typing import Final
+
+import numpy as np
+
+from dissector.core.arrays import Int64
+from dissector.core.batches import PacketBatch
+
+MOST_CELLS: Final = 512
+PACKETS_PER_CELL: Final = 1 << 12
+_LEAST: Final = -(1 << 63)
+
+
+class PacketTimes:
+    """Takes the packets of one capture, in their order."""
+
+    def __init__(self) -> None:
+        self.shift = 0
+        self._cells = self._counts = np.zeros(0, np.int64)
+        self._latest = _LEAST
+        self._packets = 0
+
+    def add(self, batch: PacketBatch) -> None:
+        """Add packets, at least one."""
+        times = np.maximum.accumulate(np.maximum(batch.time_ns, self._latest))
+        self._latest = int(times[-1])
+        self._packets += len(times)
+        cells = np.concatenate([self._cells, times >> self.shift])
+        self._cells, self._counts = _joined(cells, np.concatenate([self._counts, np.ones(len(times), np.int64)]))
+        while len(self._cells) > MOST_CELLS + self._packets // PACKETS_PER_CELL:
+            self.shift += 1
+            self._cells, self._counts = _joined(self._cells >> 1, self._counts)
+
+    def cells(self, shift: int) -> tuple[Int64, Int64]:
+        """Return the cells that have packets, ascending, and how many each has. `shift` is not below its own."""
+        return _joined(self._cells >> (shift - self.shift), self._counts)
+
+
+def _joined(cells: Int64, counts: Int64) -> tuple[Int64, Int64]:
+    """Return each of these cells once. They are sorted."""
+    starts = np.flatnonzero(np.r_[True, cells[1:] != cells[:-1]])
+    return cells[starts], np.add.reduceat(counts, starts)
