@@ -92,9 +92,10 @@ def ingest(
     storage = Storage(out)
     create_tables(storage.uri)
     remove_abandoned(storage)
-    rows = live_captures(storage.uri)
-    known = {} if again else known_captures(rows, options)
     scans = scan()
+    digests = {digest for each in scans for digest in each.digests}
+    rows = [row for row in live_captures(storage.uri) if not digests.isdisjoint((row["digest"], row["contents"]))]
+    known = {} if again else known_captures(rows, options)
     result = IngestResult(problems=_problems(scans, known))
     while new := _new_captures(scans, known, result):
         run = Run.new()

@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from datetime import UTC
-from functools import partial
+from functools import lru_cache, partial
 from typing import Any, Final, TypeVar
 
 import pyarrow as pa
@@ -60,6 +60,8 @@ _OTHERWISE: Final = {"form": "unread"}
 _MERGED: Final = "merged_with"
 _READERS: Final = 8
 """Files that are read at a time."""
+_FILES_KEPT: Final = 64
+"""Files of `captures` whose rows are kept, as a run reads `captures` three times: nobody changes a file of a table."""
 Row = dict[str, Any]
 Result = TypeVar("Result")
 Decide = Callable[[Sequence[Row]], Sequence[Row]]
@@ -285,24 +287,29 @@ def captures_in(uri: str, table: DeltaTable, *, whole: bool = False) -> list[Row
     """Return the rows of `captures` in a version of the table: the cells that are texts or integers, or `whole`.
     pyarrow reads the files by itself: as a data set of the library, now and then it ends the process with an abort.
     Raises `StorageError`."""
-    files, top = opened(f"{uri}/{CAPTURES}")
+    read = partial(_captures_of_file, whole=True) if whole else _kept_captures_of_file
+    try:
+        with ThreadPoolExecutor(_READERS) as pool:
+            paths = [f"{uri}/{CAPTURES}/{path}" for path in file_paths(table)]
+            return [row for rows in pool.map(read, paths) for row in rows]
+    except ERRORS as error:
+        raise StorageError(f"{uri.removeprefix(LOCAL)}/{CAPTURES}: cannot be read: {reason(error)}") from None
+
+
+def _captures_of_file(uri: str, *, whole: bool = False) -> list[Row]:
     absent = {
         field.name: _OTHERWISE.get(field.name, _ABSENT.get(field.type))
         for field in arrow_schema(BY_NAME[CAPTURES])
         if whole or field.type in _ABSENT
     }
+    files, path = opened(uri)
+    with pq.ParquetFile(path, filesystem=files) as file:
+        found = file.read([name for name in absent if name in file.schema_arrow.names])
+    cells = [_cells(found, name, otherwise) for name, otherwise in absent.items()]
+    return [dict(zip(absent, row, strict=True)) for row in zip(*cells, strict=True)]
 
-    def read(path: str) -> list[Row]:
-        with pq.ParquetFile(f"{top}/{path}", filesystem=files) as file:
-            found = file.read([name for name in absent if name in file.schema_arrow.names])
-        cells = [_cells(found, name, otherwise) for name, otherwise in absent.items()]
-        return [dict(zip(absent, row, strict=True)) for row in zip(*cells, strict=True)]
 
-    try:
-        with ThreadPoolExecutor(_READERS) as pool:
-            return [row for rows in pool.map(read, file_paths(table)) for row in rows]
-    except ERRORS as error:
-        raise StorageError(f"{uri.removeprefix(LOCAL)}/{CAPTURES}: cannot be read: {reason(error)}") from None
+_kept_captures_of_file = lru_cache(_FILES_KEPT)(_captures_of_file)
 
 
 def _cells(rows: pa.Table, name: str, otherwise: object) -> list[Any]:

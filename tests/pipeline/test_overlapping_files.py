@@ -4,6 +4,7 @@ file has its packet, and the number of the packet there."""
 import hashlib
 import json
 import random
+from collections import Counter
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -87,6 +88,16 @@ def test_each_row_names_the_file_and_the_packet(
         for name in KEYED:
             expected = sorted(map(repr, (in_recording(row, one) for row in rows[name])))
             assert sorted(map(repr, (in_recording(row, of) for row in made[name]))) == expected, name
+
+
+@pytest.mark.long
+@pytest.mark.slow
+def test_rows_do_not_depend_on_where_files_are_cut(tmp_path: Path) -> None:
+    of = dealt(tmp_path, [n // 7 % 3 for n in range(len(PACKETS))])
+    one, many = tables(of.paths), tables(of.paths, parts=2, size=10_000, most=20)
+    assert one.keys() == many.keys() >= {"connections", "exchanges", "findings", "records"}
+    for name in one.keys() - {"tallies", "plans"}:
+        assert Counter(map(repr, one[name])) == Counter(map(repr, many[name])), name
 
 
 @pytest.mark.long

@@ -11,6 +11,7 @@ pytest.importorskip("deltalake", reason="NOT TESTED with deltalake: it is not in
 
 from deltalake import DeltaTable
 from deltalake.exceptions import CommitFailedError
+from pyarrow.parquet import ParquetFile
 
 from dissector.core.version import version
 from dissector.pipeline.commit import are_current
@@ -133,6 +134,20 @@ def test_only_what_a_run_needs_of_captures_is_read(tmp_path: Path) -> None:
     [row] = live_captures(str(tmp_path))
     assert {"capture", "epoch", "digest", "version", "options", "path", "begin_ns", "end_ns", "form"} <= row.keys()
     assert not {"problems", "link_types", "begin_time"} & row.keys()
+
+
+@pytest.mark.long
+def test_each_file_of_captures_is_read_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """By whatever a run does; near miss: those that are new."""
+    read: list[str] = []
+    monkeypatch.setattr(
+        "dissector.tables.delta_log.pq.ParquetFile", lambda path, **how: read.append(path) or ParquetFile(path, **how)
+    )
+    create_tables(str(tmp_path))
+    for number in range(3):
+        put_captures(str(tmp_path), absent_only(f"c{number}"))
+        assert len(live_captures(str(tmp_path))) == number + 1
+        assert len(read) == len(set(read)) == number + 1
 
 
 def test_a_commit_that_others_always_prevent_ends_in_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
