@@ -20,12 +20,12 @@ from dissector.capture.errors import CaptureError
 from dissector.capture.file_opening import ALL_FILES, AnyReader, open_capture
 from dissector.capture.files import Reader
 from dissector.capture.merge import PacketMerger
+from dissector.capture.packet_times import Piece, cut_by_time
 from dissector.capture.partition import Block, block_of_rows
 from dissector.capture_session.tally import CaptureTally
 from dissector.core.arrays import Int64
 from dissector.core.batches import PacketBatch
 from dissector.core.finding import Finding, Severity
-from dissector.core.grouping import begins
 from dissector.core.limits import DEFAULT
 from dissector.core.spool import SpoolFullError
 from dissector.core.store import Store
@@ -89,47 +89,25 @@ def splits(scans: Sequence[FileScan], size: int = SPLIT_BYTES) -> list[InputSpli
     found: list[InputSplit] = []
     first = 0
     for group in [*_overlapping(timed), *([scan] for scan in untimed)]:
-        for cut in _cut_by_time(group, size) if len(group) > 1 else _cut_by_size(group[0], size):
-            parts = tuple(FilePart(scan.path, scan.size, number[scan.path], part) for scan, part in cut)
-            packets = sum(part.range.packets for part in parts)
-            found.append(InputSplit(parts, first, packets, number[group[0].path], len(group) > 1))
+        for pieces in _pieces_of(group, size):
+            parts = list[FilePart]()
+            for which, begin, end in pieces:
+                scan = group[which]
+                parts.append(FilePart(scan.path, scan.size, number[scan.path], scan.part(begin, end)))
+            packets = sum(end - begin for _, begin, end in pieces)
+            found.append(InputSplit(tuple(parts), first, packets, number[group[0].path], len(group) > 1))
             first += packets
     return found
 
 
-_Cut = list[tuple[FileScan, PacketRange]]
-
-
-def _cut_by_size(scan: FileScan, size: int) -> Iterator[_Cut]:
-    """Yield the packets of a file in ranges of about so many bytes."""
-    at = np.unique([part.begin // size for part in scan.ranges], return_index=True)[1]
-    for begin, end in pairwise([*(scan.ranges[each].first for each in at.tolist()), scan.packets]):
-        yield [(scan, scan.part(begin, end))]
-
-
-def _cut_by_time(scans: Sequence[FileScan], size: int) -> list[_Cut]:
-    """Return the packets of files that overlap, cut at times between which they have about so many bytes. No file is
-    cut that can only be read from its beginning."""
-    shift = max(scan.times.shift for scan in scans)
-    counts = [scan.times.cells(shift) for scan in scans]
-    cells, cell_of = np.unique(np.concatenate([cells for cells, _ in counts]), return_inverse=True)
-    before = begins(np.bincount(cell_of, np.concatenate([packets for _, packets in counts])).astype(np.int64))
-    can_begin = np.ones(len(cells), np.bool_)
-    for scan, (own, _) in zip(scans, counts, strict=True):
-        if not scan.can_be_cut:
-            can_begin &= (cells <= own[0]) | (cells > own[-1])
-    cells, before = cells[can_begin], before[can_begin]
-    tasks = -(-sum(scan.block_bytes for scan in scans) // size)
-    wanted = np.arange(tasks) * sum(scan.packets for scan in scans) // tasks
-    starts = cells[np.unique(np.minimum(np.searchsorted(before, wanted), len(cells) - 1))]
-    found: list[_Cut] = [[] for _ in starts]
-    for scan, (own, packets) in zip(scans, counts, strict=True):
-        which, at = np.unique(np.searchsorted(starts, own, side="right") - 1, return_index=True)
-        for each, (begin, end) in zip(
-            which.tolist(), pairwise([*begins(packets)[at].tolist(), scan.packets]), strict=True
-        ):
-            found[each].append((scan, scan.part(begin, end)))
-    return found
+def _pieces_of(scans: Sequence[FileScan], size: int) -> list[list[Piece]]:
+    """Return the packets of files that overlap, or of one, in pieces of about so many bytes."""
+    if len(scans) > 1:
+        pieces = -(-sum(scan.block_bytes for scan in scans) // size)
+        return cut_by_time([scan.times for scan in scans], [scan.can_be_cut for scan in scans], pieces)
+    ranges = scans[0].ranges
+    at = np.unique([each.begin // size for each in ranges], return_index=True)[1]
+    return [[Piece(0, *ends)] for ends in pairwise([*(ranges[each].first for each in at.tolist()), scans[0].packets])]
 
 
 def _overlapping(scans: list[FileScan]) -> Iterator[list[FileScan]]:
