@@ -6,9 +6,11 @@ Invariant: what is measured of a message is `paths_of` the message.
 import re
 from typing import Any, Final, NamedTuple
 
+import numpy as np
 import orjson
 
 from dissector.analysis.stats.field_bytes import SAMPLE_SIZE, FieldBytes, MessageKind, MessageSample, Paths, paths_of
+from dissector.core.grouping import cuts
 from dissector.exchange.field_paths import SIDES
 from dissector.exchange.field_sizes import field_sizes
 from dissector.exchange.from_json import REQUEST, RESPONSE
@@ -27,8 +29,9 @@ _DIGITS: Final = str.maketrans("123456789", "000000000")
 _CORRELATION: Final = re.compile(r'"correlation_id":-?[0-9]+')
 _BEFORE: Final = '^[^}]*?"correlation_id":-?[0-9]+'
 """What a stored message has up to its correlation id: times, its size, and what is the same for all of a kind."""
-_ROWS_TOGETHER: Final = 1 << 6
-"""Rows with their messages, each of which may have megabytes, that are in memory together."""
+_TEXTS_TOGETHER: Final = 1 << 24
+"""Bytes of messages that are read together: DuckDB holds whole results, and some copies of what is in them."""
+_SAMPLED_BODIES: Final = f"FROM sampled m JOIN bodies b ON {same('m', 'b')}"
 _UNKNOWN_TAGS: Final = '"unknown_tagged_fields":'
 """Their tags are numbers whose digits say how many bytes they take."""
 
@@ -62,7 +65,7 @@ def sample_fields(tables: Tables, found: FieldBytes) -> None:
 def _decode(database: Database, numbers: list[int], found: FieldBytes) -> None:
     """Add the bytes of the fields of rows of the sample as their bytes have them."""
     listed, bodies = ", ".join(map(str, numbers)), ", ".join(f"b.{name}" for name in BODIES)
-    rows = f"SELECT m.*, {bodies} FROM sampled m JOIN bodies b ON {same('m', 'b')} WHERE number IN ({listed})"
+    rows = f"SELECT m.*, {bodies} {_SAMPLED_BODIES} WHERE number IN ({listed})"
     for row in database.rows(f"{rows} ORDER BY number"):
         messages = messages_of_row(row)
         for side, message in ((REQUEST, messages.request), (RESPONSE, messages.response)):
@@ -81,27 +84,27 @@ class _Shape(NamedTuple):
 
 def _shapes(database: Database) -> list[_Shape]:
     """Return the rows of the sample by shape, in the order of their first rows."""
-    texts = ", ".join(f"b.{side}" for side in SIDES)
-    shapes = ", ".join(f"hash(regexp_replace(b.{side}, '{_BEFORE}', ''))" for side in SIDES)
-    known: dict[tuple[object, ...], Paths | None] = {}
-    found: dict[tuple[int, ...], _Shape] = {}
-    for batch in database.batches(
-        f"SELECT number, {texts}, api_key, api_version, {shapes} FROM sampled m JOIN bodies b ON {same('m', 'b')}",
-        together=_ROWS_TOGETHER,
+    hashes = ", ".join(f"hash(regexp_replace(b.{side}, '{_BEFORE}', ''))" for side in SIDES)
+    size = " + ".join(f"coalesce(strlen(b.{side}), 0)" for side in SIDES)
+    of_keys: dict[tuple[object, ...], list[int]] = {}
+    sizes: dict[int, int] = {}
+    for row in database.rows(
+        f"SELECT m.number, api_key, api_version, {hashes}, {size} AS size {_SAMPLED_BODIES} ORDER BY m.number"
     ):
-        numbers, of_sides, keys = batch.column(0), batch.columns[1:3], batch.columns[3:]
-        for at, (number, key) in enumerate(
-            zip(numbers.to_pylist(), zip(*(each.to_pylist() for each in keys), strict=True), strict=True)
+        number, *key, sizes[row["number"]] = row.values()
+        of_keys.setdefault(tuple(key), []).append(number)
+    firsts = [numbers[0] for numbers in of_keys.values()]
+    known: dict[tuple[object, ...], Paths | None] = {}
+    found: list[_Shape] = []
+    for some in np.split(firsts, cuts(np.array([sizes[number] for number in firsts], np.int64), _TEXTS_TOGETHER)):
+        listed = ", ".join(map(str, some.tolist()))
+        for row in database.rows(
+            f"SELECT m.number, api_key, api_version, {', '.join(f'b.{side}' for side in SIDES)} {_SAMPLED_BODIES}"
+            f" WHERE m.number IN ({listed or 'NULL'}) ORDER BY m.number"
         ):
-            if key not in found:
-                texts_of_row = (each[at].as_py() for each in of_sides)
-                messages = {
-                    MessageKind(key[0], key[1], side): text
-                    for side, text in zip(SIDES, texts_of_row, strict=True) if text
-                }  # fmt: skip
-                found[key] = _Shape(_measured_all(messages, known), [])
-            found[key].numbers.append(number)
-    return sorted(found.values(), key=lambda shape: min(shape.numbers))
+            kinds = {MessageKind(row["api_key"], row["api_version"], side): row[side] for side in SIDES if row[side]}
+            found.append(_Shape(_measured_all(kinds, known), []))
+    return [shape._replace(numbers=numbers) for shape, numbers in zip(found, of_keys.values(), strict=True)]
 
 
 def _measured_all(
