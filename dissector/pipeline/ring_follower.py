@@ -66,6 +66,11 @@ MOST_PARTS_HERE: Final = 4
 """Partitions of a new ring, each with a process of 100 MB while it is followed."""
 FILES: Final = "closed-files"
 """The log of the ring."""
+_WARNINGS: Final = {
+    "late-file": "came after files with later packets: read by itself",
+    "file-grew": "grew after it seemed closed: later packets are not in the tables",
+    "file-overwritten": "overwritten before it was read: its packets are not in the tables",
+}
 
 
 @dataclass
@@ -144,7 +149,7 @@ class Follower:
         late = [scan for scan in scans if scan.first_ns < self._state.latest_ns - LATE_NS]
         new = [scan for scan in scans if scan not in late]
         if late:  # before the others: after a crash they come again, and are in the tables already
-            report.problems += [_late(scan) for scan in late]
+            report.problems += [_warning("late-file", scan.path) for scan in late]
             paths = [scan.path for scan in late]
             result = ingest_here(paths, self._out, self._options, key_logs=self._key_logs)
             report.problems += result.problems
@@ -196,7 +201,7 @@ class Follower:
         for entry in entries:
             scan = scan_file(entry.path)
             if ring_file(entry.path) != entry:  # it is taken again once it is closed
-                report.problems.append(_changed(entry))
+                report.problems.append(_warning("file-overwritten", entry.path))
                 continue
             report.problems += scan.problems
             if not scan.ranges or scan.digest in known:
@@ -204,7 +209,7 @@ class Follower:
             if (name := name_among(known, scan)) is not None:
                 report.known_as[scan.path] = name
             elif self._state.begins.get(scan.path) == scan.first_ns:
-                report.problems.append(_grown(scan))
+                report.problems.append(_warning("file-grew", scan.path))
             else:
                 known |= dict.fromkeys(scan.digests, scan.path)
                 scans.append(scan)
@@ -223,16 +228,5 @@ def _decrypted_later(out: str) -> Finding:
     return Finding(KEY_LOG, Severity.NOTE, f"{words} replace {out} FILES --keylog FILE decrypts it")
 
 
-def _late(scan: FileScan) -> Finding:
-    words = f"{scan.path}: came after files with later packets: read by itself"
-    return Finding("late-file", Severity.WARNING, words)
-
-
-def _grown(scan: FileScan) -> Finding:
-    words = f"{scan.path}: grew after it seemed closed: later packets are not in the tables"
-    return Finding("file-grew", Severity.WARNING, words)
-
-
-def _changed(entry: RingFile) -> Finding:
-    words = f"{entry.path}: overwritten before it was read: its packets are not in the tables"
-    return Finding("file-overwritten", Severity.WARNING, words)
+def _warning(code: str, path: str) -> Finding:
+    return Finding(code, Severity.WARNING, f"{path}: {_WARNINGS[code]}")

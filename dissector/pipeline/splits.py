@@ -11,6 +11,7 @@ Invariants:
 import pickle
 from collections.abc import Generator, Iterable, Iterator, Sequence
 from contextlib import ExitStack
+from dataclasses import replace
 from itertools import pairwise
 from typing import Final, NamedTuple
 
@@ -110,18 +111,17 @@ def _pieces_of(scans: Sequence[FileScan], size: int) -> list[list[Piece]]:
     return [[Piece(0, *ends)] for ends in pairwise([*(ranges[each].first for each in at.tolist()), scans[0].packets])]
 
 
-def _overlapping(scans: list[FileScan]) -> Iterator[list[FileScan]]:
-    """Yield groups of files that must be merged, in the order of time. `scans` are sorted by their first packets."""
-    group: list[FileScan] = []
+def _overlapping(scans: list[FileScan]) -> list[list[FileScan]]:
+    """Return groups of files that must be merged, in the order of time. `scans` are sorted by their first packets."""
+    found: list[list[FileScan]] = []
     until = 0
     for scan in scans:
-        if group and scan.first_ns >= until:
-            yield group
-            group = []
-        until = max(until, scan.latest_ns) if group else scan.latest_ns
-        group.append(scan)
-    if group:
-        yield group
+        if not found or scan.first_ns >= until:
+            found.append([])
+            until = scan.latest_ns
+        found[-1].append(scan)
+        until = max(until, scan.latest_ns)
+    return found
 
 
 def group_splits(splits: Sequence[InputSplit], tasks: int) -> list[list[InputSplit]]:
@@ -181,9 +181,9 @@ def _read(split: InputSplit, store: Store) -> Generator[tuple[PacketBatch, Int64
         count = 0
         for batch in merged.batches():
             if len(batch):
-                numbered = _numbered(batch, split.first + count)
+                first, count = split.first + count, count + len(batch)
+                numbered = replace(batch, number=np.arange(first, first + len(batch)))
                 yield numbered, _sources(split, numbered, merged) if split.is_merged else None
-                count += len(batch)
         if merged.problems:  # packets are numbered as if the files were merged
             raise SpoolFullError(merged.problems[0].message)
         return count
@@ -193,13 +193,6 @@ def _sources(split: InputSplit, batch: PacketBatch, merged: PacketMerger) -> Int
     """Return `Block.sources` of the packets that were merged last, as an array."""
     files = np.array([part.file for part in split.parts], np.int64)[merged.readers_of]
     return np.stack([column.astype("<i8") for column in (batch.number, files, merged.numbers_of)])
-
-
-def _numbered(batch: PacketBatch, first: int) -> PacketBatch:
-    return PacketBatch(
-        batch.data, batch.base, np.arange(first, first + len(batch)), batch.time_ns, batch.offset, batch.captured,
-        batch.length, batch.link_type, batch.comments,
-    )  # fmt: skip
 
 
 def route(split: InputSplit, parts: int, *, only: int | None = None) -> Iterator[RoutedBlock]:

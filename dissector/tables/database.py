@@ -4,7 +4,8 @@ Invariant: rows come as they are read: memory does not depend on their number, a
 goes to a folder that only this user can read.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import islice
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Final
 
@@ -23,6 +24,8 @@ if TYPE_CHECKING:
 
 ROWS_PER_BATCH: Final = 1 << 13
 """Rows without bodies that are in memory together."""
+_ADDED_TOGETHER: Final = 1 << 16
+"""Rows of Python that are added together."""
 MEMORY: Final = "384MB"
 THREADS: Final = 4
 """At most: each holds rows of its own."""
@@ -65,18 +68,16 @@ class Database:
         names = ", ".join(f'"{each.name}"' for each in columns)  # without columns of users
         self.define(name, f"SELECT {names} FROM ({rows_of_files(columns, uris)})")
 
-    def define_rows(self, name: str, types: Mapping[str, str], rows: Sequence[Sequence[object]]) -> None:
-        """Define a table of a few rows, given by the types of their columns. (To make Arrow's arrays of Python objects,
+    def define_rows(self, name: str, types: Mapping[str, str], rows: Iterable[Sequence[object]]) -> None:
+        """Define a table of rows of Python, by the types of their columns. (To make Arrow's arrays of Python objects,
         pyarrow imports pandas.)"""
         columns = ", ".join(f"{column} {kind}" for column, kind in types.items())
         self._connection.execute(f"CREATE OR REPLACE TABLE {name} ({columns})")
-        self.add_rows(name, types, rows)
-
-    def add_rows(self, name: str, types: Mapping[str, str], rows: Sequence[Sequence[object]]) -> None:
-        """Add rows to such a table."""
         columns = ", ".join(f"unnest(${column}::{kind}[])" for column, kind in types.items())
-        values = {column: [row[at] for row in rows] for at, column in enumerate(types)}
-        self._connection.execute(f"INSERT INTO {name} SELECT {columns}", values)
+        left = iter(rows)
+        while some := list(islice(left, _ADDED_TOGETHER)):
+            values = {column: [row[at] for row in some] for at, column in enumerate(types)}
+            self._connection.execute(f"INSERT INTO {name} SELECT {columns}", values)
 
     def define(self, name: str, sql: str, *, kept: bool = False) -> None:
         """Define a view of a query, or a table of its rows if they are `kept`."""

@@ -34,7 +34,7 @@ from dissector.protocol.schema.enums import ERROR_CODE, number_of
 from dissector.tables.field_samples import sample_fields
 from dissector.tables.reader import Tables
 from dissector.tables.sql import Row, any_of
-from dissector.tables.topic_mentions import ROWS_TOGETHER, define_topic_rows
+from dissector.tables.topic_mentions import define_topic_rows
 
 if TYPE_CHECKING:  # imported on use: without a filter its parser is not needed
     from dissector.filter import Filter
@@ -104,16 +104,12 @@ def _add_parts(tables: Tables, found: PartsByApi) -> None:
 def counts_by(tables: Tables, row_filter: "Filter | None", field: RowField) -> CountsByKey[str]:
     """Count the matching rows by the value of a row field."""
     database = tables.database
-    database.define_rows("by_value", _BY_VALUE, [])
-    found: list[tuple[object, ...]] = []
-    for exchange in tables.exchanges(row_filter, bodies=field.subject is not None):
-        out, back, has_error, is_unanswered, *latency = RowMeasures.of(exchange)
-        for place, key in enumerate(group_keys(field, exchange)):
-            found.append((exchange.fields.number, place, key, out, back, has_error, is_unanswered, *latency))
-        if len(found) >= ROWS_TOGETHER:
-            database.add_rows("by_value", _BY_VALUE, found)
-            found = []
-    database.add_rows("by_value", _BY_VALUE, found)
+    read = tables.exchanges(row_filter, bodies=field.subject is not None)
+    database.define_rows("by_value", _BY_VALUE, (
+        (exchange.fields.number, place, key, *measures)
+        for exchange in read for measures in [RowMeasures.of(exchange)]
+        for place, key in enumerate(group_keys(field, exchange))
+    ))  # fmt: skip
     counts = CountsByKey[str]()
     database.define("values_of_rows", f"SELECT *, {_BUCKET} AS bucket FROM by_value")
     _count_into(tables, counts, "values_of_rows", ("value",), lambda row: row["value"])

@@ -61,15 +61,16 @@ class Storage:
 
     def folders(self, name: str) -> list[str]:
         """Return the names of the folders in a folder. Raises `StorageError`."""
-        with self._named_errors(name):
-            found = self._files.get_file_info(pyarrow.fs.FileSelector(f"{self._path}/{name}", allow_not_found=True))
-        return sorted(each.base_name for each in found if each.type == pyarrow.fs.FileType.Directory)
+        return self._names_in(name, pyarrow.fs.FileType.Directory)
 
     def files(self, name: str) -> list[str]:
         """Return the names of the files in a folder. Raises `StorageError`."""
+        return self._names_in(name, pyarrow.fs.FileType.File)
+
+    def _names_in(self, name: str, kind: pyarrow.fs.FileType) -> list[str]:
         with self._named_errors(name):
             found = self._files.get_file_info(pyarrow.fs.FileSelector(f"{self._path}/{name}", allow_not_found=True))
-        return sorted(each.base_name for each in found if each.type == pyarrow.fs.FileType.File)
+        return sorted(each.base_name for each in found if each.type == kind)
 
     def mark(self, name: str) -> None:
         """Make a folder that `folders` knows, also where only files are there. Raises `StorageError`."""

@@ -39,8 +39,6 @@ _TYPES: Final = {
     "body": "BIGINT", "place": "BIGINT", "topic": "VARCHAR", "topic_partition": "BIGINT", "sent": "BIGINT",
     "back": "BIGINT", "error": "BIGINT",
 }  # fmt: skip
-ROWS_TOGETHER: Final = 1 << 16
-"""Rows of Python that are added together."""
 
 
 def define_topic_rows(database: Database) -> None:
@@ -108,14 +106,8 @@ def _define_of_bodies(database: Database) -> None:
         f" OR m.number IN (SELECT number FROM in_bodies) GROUP BY {kinds}, {bodies}",
         kept=True,
     )
-    database.define_rows("mentioned", _TYPES, [])
-    found: list[tuple[object, ...]] = []
-    for row in database.rows("SELECT * EXCLUDE numbers FROM equal_bodies"):
-        found += ((row["body"], *each) for each in _mentions(row))
-        if len(found) >= ROWS_TOGETHER:
-            database.add_rows("mentioned", _TYPES, found)
-            found = []
-    database.add_rows("mentioned", _TYPES, found)
+    read = database.rows("SELECT * EXCLUDE numbers FROM equal_bodies")
+    database.define_rows("mentioned", _TYPES, ((row["body"], *each) for row in read for each in _mentions(row)))
     database.define(
         "mentions",
         "SELECT unnest(e.numbers) AS number, m.* EXCLUDE body FROM mentioned m JOIN equal_bodies e USING (body)",
