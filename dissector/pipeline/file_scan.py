@@ -114,7 +114,7 @@ def scan_file(path: str, most: int = RANGE_PACKETS, on_progress: OnProgress = la
     """Scan a file, at the `most` so many packets at a time. Problems of the file go to `problems`."""
     scan, stored = FileScan(path), KafkaFiles(show_secrets=False)
     try:
-        (scan.digest, scan.size), file = digest_and_file(path, on_progress)
+        scan.digest, scan.size, file = digest_and_file(path, on_progress)
         store = Store()
         reader = open_capture(file, store, stored)
         assert isinstance(reader, Reader)

@@ -31,13 +31,6 @@ class BytePart(NamedTuple):
     end: int
 
 
-class Digest(NamedTuple):
-    """What is known of a file by its bytes."""
-
-    sha256: str
-    size: int
-
-
 def listed(name: str) -> list[str]:
     """Return the URL of a file, or those of the files in a folder, sorted. Raises `CaptureError`."""
     try:
@@ -63,27 +56,18 @@ def size_of(name: str) -> int:
     return int(info.size) if info.type == pa.fs.FileType.File else -1
 
 
-def digest_and_file(name: str, on_progress: OnProgress = lambda: None) -> tuple[Digest, str | OpenFile]:
+def digest_and_file(name: str, on_progress: OnProgress = lambda: None) -> tuple[str, int, str | OpenFile]:
     """Return a file's SHA-256 and size, and what `open_capture` needs to read all of it. Raises `OSError`, and
     `CaptureError` if it can't be copied, or is a pipe, which can't be read a second time."""
     hashed, size = hashlib.sha256(), 0
-    if not is_url(name):
-        mode = os.stat(name).st_mode  # noqa: PTH116  # as in `size_of`
-        if stat.S_ISFIFO(mode) or stat.S_ISCHR(mode):
-            raise CaptureError(f"{name}: not a regular file")
-        with open(name, "rb") as file:  # noqa: PTH123  # as in `size_of`
-            while piece := file.read(_PIECE):
-                on_progress()
-                hashed.update(piece)
-                size += len(piece)
-        return Digest(hashed.hexdigest(), size), name
-    copy = _temporary_file()
-    for piece in _pieces(name):
+    copy = _temporary_file() if is_url(name) else None
+    for piece in _pieces_here(name) if copy is None else _pieces(name):
         on_progress()
         hashed.update(piece)
-        _write(name, copy, size, piece)
+        if copy is not None:
+            _write(name, copy, size, piece)
         size += len(piece)
-    return Digest(hashed.hexdigest(), size), OpenFile(name, copy)
+    return hashed.hexdigest(), size, name if copy is None else OpenFile(name, copy)
 
 
 def input_file(name: str, parts: Sequence[BytePart] = ()) -> str | OpenFile:
@@ -91,7 +75,7 @@ def input_file(name: str, parts: Sequence[BytePart] = ()) -> str | OpenFile:
     if not is_url(name):
         return name
     if not parts:
-        return digest_and_file(name)[1]
+        return digest_and_file(name)[2]
     copy = _temporary_file()
     for part in parts:
         at = part.begin
@@ -109,6 +93,16 @@ def bytes_of(name: str, at: int, size: int) -> bytes:
     with open(name, "rb") as file:  # noqa: PTH123  # as in `size_of`
         file.seek(at)
         return file.read(size)
+
+
+def _pieces_here(name: str) -> Iterator[bytes]:
+    """Yield a file of this machine. Raises `OSError`, and `CaptureError` if it is a pipe."""
+    mode = os.stat(name).st_mode  # noqa: PTH116  # as in `size_of`
+    if stat.S_ISFIFO(mode) or stat.S_ISCHR(mode):
+        raise CaptureError(f"{name}: not a regular file")
+    with open(name, "rb") as file:  # noqa: PTH123  # as in `size_of`
+        while piece := file.read(_PIECE):
+            yield piece
 
 
 def _pieces(name: str, part: BytePart | None = None) -> Iterator[bytes]:

@@ -47,10 +47,8 @@ def _unread(scan: FileScan, *, keeps_bytes: bool) -> Iterator[Cells]:
     if scan.undecoded is not None:
         at, size = scan.undecoded.at, min(scan.undecoded.size, KEPT_BYTES)
         yield _cells(scan.undecoded, bytes_of(scan.path, at, size) if keeps_bytes else None)
-    if not keeps_bytes:
+    if not (keeps_bytes and scan.damage):
         yield from (_cells(damaged, None) for damaged in scan.damage)
-        return
-    if not scan.damage:
         return
     store = Store()
     reader = open_capture(input_file(scan.path), store, ALL_FILES)

@@ -40,7 +40,7 @@ class MicroBatchRun(IngestJob):
         self, storage: Storage, folder: Path, batch: int, scans: list[FileScan], options: WriteOptions,
         state: FollowState, secrets: TlsSecrets, workers: Workers | None, *, is_last: bool = False,
     ) -> None:  # fmt: skip
-        super().__init__(storage, state.epoch, WORK, scans, options, _silent, secrets, state.parts)
+        super().__init__(storage, state.epoch, WORK, scans, options, lambda *_: None, secrets, state.parts)
         self._state_folder = folder
         self._before = carry_over_folder(folder, state.batch)
         self._after = carry_over_folder(folder, batch)
@@ -103,7 +103,3 @@ class MicroBatchRun(IngestJob):
             after.mkdir()
             pq.write_table(later, after / "pending.parquet")
         yield from in_order(found.filter(pc.field("packet") < end))
-
-
-def _silent(stage: str, done: int, total: int) -> None:
-    """Report no progress: a line for each micro-batch does."""
