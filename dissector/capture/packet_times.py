@@ -47,7 +47,7 @@ class PacketTimes:
         return _joined(self._cells >> (shift - self.shift), self._counts)
 
 
-class Piece(NamedTuple):
+class FilePackets(NamedTuple):
     """Packets of one of several files."""
 
     file: int
@@ -57,7 +57,7 @@ class Piece(NamedTuple):
     """Number of the first packet behind them."""
 
 
-def cut_by_time(files: Sequence[PacketTimes], can_be_cut: Sequence[bool], most: int) -> list[list[Piece]]:
+def cut_by_time(files: Sequence[PacketTimes], can_be_cut: Sequence[bool], most: int) -> list[list[FilePackets]]:
     """Cut files at the same times, so that at `most` so many lists of pieces have about as many packets each. Files
     that can't be cut are in one list each."""
     shift = max(file.shift for file in files)
@@ -70,12 +70,12 @@ def cut_by_time(files: Sequence[PacketTimes], can_be_cut: Sequence[bool], most: 
     cells, before = cells[can_begin], before[can_begin]
     wanted = np.arange(most) * sum(file.packets for file in files) // most
     starts = cells[np.unique(np.minimum(np.searchsorted(before, wanted), len(cells) - 1))]
-    found: list[list[Piece]] = [[] for _ in starts]
+    found: list[list[FilePackets]] = [[] for _ in starts]
     for which, (own, packets) in enumerate(counts):
         of, at = np.unique(np.searchsorted(starts, own, side="right") - 1, return_index=True)
         ends = pairwise([*begins(packets)[at].tolist(), files[which].packets])
         for each, (begin, end) in zip(of.tolist(), ends, strict=True):
-            found[each].append(Piece(which, begin, end))
+            found[each].append(FilePackets(which, begin, end))
     return found
 
 

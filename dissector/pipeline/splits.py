@@ -21,7 +21,7 @@ from dissector.capture.errors import CaptureError
 from dissector.capture.file_opening import ALL_FILES, AnyReader, open_capture
 from dissector.capture.files import Reader
 from dissector.capture.merge import PacketMerger
-from dissector.capture.packet_times import Piece, cut_by_time
+from dissector.capture.packet_times import FilePackets, cut_by_time
 from dissector.capture.partition import Block, block_of_rows
 from dissector.capture_session.tally import CaptureTally
 from dissector.core.arrays import Int64
@@ -101,14 +101,16 @@ def splits(scans: Sequence[FileScan], size: int = SPLIT_BYTES) -> list[InputSpli
     return found
 
 
-def _pieces_of(scans: Sequence[FileScan], size: int) -> list[list[Piece]]:
+def _pieces_of(scans: Sequence[FileScan], size: int) -> list[list[FilePackets]]:
     """Return the packets of files that overlap, or of one, in pieces of about so many bytes."""
     if len(scans) > 1:
         pieces = -(-sum(scan.block_bytes for scan in scans) // size)
         return cut_by_time([scan.times for scan in scans], [scan.can_be_cut for scan in scans], pieces)
     ranges = scans[0].ranges
     at = np.unique([each.begin // size for each in ranges], return_index=True)[1]
-    return [[Piece(0, *ends)] for ends in pairwise([*(ranges[each].first for each in at.tolist()), scans[0].packets])]
+    return [
+        [FilePackets(0, *ends)] for ends in pairwise([*(ranges[each].first for each in at.tolist()), scans[0].packets])
+    ]
 
 
 def _overlapping(scans: list[FileScan]) -> list[list[FileScan]]:
