@@ -250,7 +250,8 @@ def _print(
                 rows = reading.completed_rows()
                 follow(rows, output.rows, sys.stdout.buffer, output.limit, step, output.row_filter)
                 return
-            for _ in reading.completed_rows():
+            completed = reading.completed_rows()
+            while next(completed, None) is not None:  # nothing here holds on to a capture
                 step()
         except _TimeUpError:
             print_error(_unread_words(recording.captured - reading.capture.packets, settings))

@@ -5,7 +5,6 @@ the one before it: rows, streams and findings go on as if it were one, and what 
 disk. All rows of a capture are taken before the next one begins.
 """
 
-import gc
 import math
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Set
@@ -22,6 +21,7 @@ from dissector.capture_session import Capture
 from dissector.capture_session.process_watch import ProcessWatch
 from dissector.capture_session.stage_pipeline import Source
 from dissector.core.arrays import Int64
+from dissector.core.process_memory import collect
 
 if TYPE_CHECKING:
     from dissector.cli.metering import Metering
@@ -66,7 +66,8 @@ class LiveReading:
             self._pipes.close()
 
     def completed_rows(self) -> Iterator[tuple[Capture, Int64]]:
-        """Yield what `Capture.completed_rows` does, each time with the capture whose rows they are."""
+        """Yield what `Capture.completed_rows` does, each time with the capture whose rows they are. Whoever holds on to
+        that capture when asking for more has its memory kept beside that of the next one."""
         while True:
             for rows in together(self.capture.completed_rows(self._goes_on)):
                 yield self.capture, rows
@@ -77,9 +78,9 @@ class LiveReading:
                 yield self.capture, NO_ROWS
             state = self._ended()
             del self.capture
+            collect(0)  # before the next one takes as much again
             self.capture = self._opened(self._pipes.begin(), state)
             del state  # tens of thousands of nodes
-            gc.collect()  # what counted the last one has let go of it
 
     def _goes_on(self) -> bool:
         return self._pipes is not None and self._pipes.goes_on

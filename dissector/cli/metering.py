@@ -1,6 +1,7 @@
 """`--metrics [HOST:]PORT` of `live` and `proxy`: what serves metrics while they run."""
 
-from contextlib import AbstractContextManager
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from dissector.cli.errors import UsageError, print_error
@@ -12,6 +13,7 @@ if TYPE_CHECKING:  # imported on use
 
     from dissector.capture.live import Recording
     from dissector.capture_session import Capture
+    from dissector.metrics.live_metrics import ReadingState
     from dissector.metrics.row_meter import RowMeter
 
 
@@ -25,6 +27,8 @@ class Metering:
         self._metrics = LiveMetrics(self._say)
         self._host, self._port = host, port
         self._recording: Recording | None = None
+        self._state: ReadingState | None = None
+        """How far what has counted last came, of the same recording."""
         self._counting: RowMeter | None = None
 
     def _say(self, words: str) -> None:
@@ -43,15 +47,18 @@ class Metering:
     ) -> None:
         self._end()
 
-    def of(self, capture: "Capture", recording: "Recording") -> AbstractContextManager[object]:
-        """Return what counts the rows of a capture while its ``with`` statement lasts. Another capture of the same
-        recording continues the one before it."""
+    @contextmanager
+    def of(self, capture: "Capture", recording: "Recording") -> "Iterator[RowMeter]":
+        """Count the rows of a capture while the ``with`` statement lasts, and hold on to nothing of it afterwards.
+        Another capture of the same recording continues the one before it."""
         from dissector.metrics.row_meter import RowMeter
 
-        before = self._counting if recording is self._recording else None
+        before = self._state if recording is self._recording else None
         self._recording = recording
-        self._counting = RowMeter(capture, recording, self._metrics, before)
-        return self._counting
+        self._counting = meter = RowMeter(capture, recording, self._metrics, before)
+        with meter:
+            yield meter
+        self._state, self._counting = meter.state, None
 
     def has_counted_all(self) -> bool:
         """Whether all complete rows are counted of a capture that another one will continue."""

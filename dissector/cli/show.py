@@ -101,6 +101,7 @@ def follow(
         if printed == limit:
             return printed
         step()
+        del capture, complete, rows  # the next capture is opened once this one's memory is free
     return printed
 
 

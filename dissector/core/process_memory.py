@@ -97,10 +97,10 @@ def trim() -> None:
         _HEAP.resident = _resident()[0]
 
 
-def collect() -> None:
-    """Free garbage and give back the free pages of the heap, if much is resident: for between two steps of a command,
-    of which the first leaves a capture behind."""
-    if _resident()[0] > LARGE:
+def collect(least: int = LARGE) -> None:
+    """Free garbage and give back the free pages of the heap, if so many bytes are resident: for between two steps of a
+    command, of which the first leaves a capture behind."""
+    if _resident()[0] >= least:
         gc.collect()
         _malloc_trim()(0)
 

@@ -38,9 +38,9 @@ class RowMeter:
     """Counts until the capture is closed."""
 
     def __init__(
-        self, capture: Capture, recording: Recording | None, metrics: LiveMetrics, before: "RowMeter | None" = None
+        self, capture: Capture, recording: Recording | None, metrics: LiveMetrics, before: ReadingState | None = None
     ) -> None:
-        """`before` counted the rows of the capture that this one continues."""
+        """`before` is how far the capture came that this one continues, where its rows were counted."""
         self._capture = capture
         self._recording = recording
         self._metrics = metrics
@@ -48,7 +48,8 @@ class RowMeter:
         """Rows before this one were looked at."""
         self._waiting: Int64 = capture.incremental.pending_rows
         """Those of them that are not counted; so few that a look takes no longer where counting is behind."""
-        self._state: ReadingState = ReadingState() if before is None else before._state
+        self.state = before or ReadingState()
+        """How far reading has come, as it is counted."""
         self._looking = Looking(capture)
         self._rested = time.thread_time()
         """When it last did, in seconds that its thread has worked."""
@@ -132,5 +133,5 @@ class RowMeter:
         captured, dropped = (recording.captured, recording.dropped) if recording is not None else (read, 0)
         now = ReadingState(max(captured, read), dropped, read, len(self._capture.connections))
         uncounted = len(self._waiting) + len(self._capture) - self._seen
-        self._metrics.came_from(self._state, now, uncounted)
-        self._state = now
+        self._metrics.came_from(self.state, now, uncounted)
+        self.state = now

@@ -11,10 +11,15 @@ from prometheus_client import generate_latest
 
 from dissector.capture_session import Capture
 from dissector.cli import live_reading
+from dissector.cli.formats import Format
+from dissector.cli.live import LiveOutput, _print
 from dissector.cli.live_reading import LiveReading, together
 from dissector.cli.metering import Metering
+from dissector.cli.render.printing import RowRenderer
+from dissector.core.addresses import BrokerAddress
 from dissector.core.arrays import Int64
 from dissector.exchange.to_json import exchange_object
+from dissector.proxy_server.settings import ProxySettings
 from tests.conftest import PCAPS
 
 CAPTURES = [PCAPS / name for name in ("java-transactions.pcapng", "aiokafka.pcapng", "java-share.pcapng")]
@@ -26,7 +31,7 @@ OPEN_FILES = Path("/dev/fd")
 class Ring:
     """The files of a ring, all written already."""
 
-    is_ring, has_next, captured, dropped = True, True, 0, 0
+    is_ring, has_next, ended, captured, dropped, engine = True, True, True, 0, 0, "us"
 
     def __init__(self, paths: Sequence[Path]) -> None:
         self._paths = iter(paths)
@@ -36,6 +41,9 @@ class Ring:
 
     def comment(self, text: str) -> None:
         pass
+
+    def messages(self) -> Sequence[str]:
+        return ()
 
 
 def blocks(data: bytes) -> Iterator[bytes]:
@@ -115,7 +123,6 @@ def test_each_row_is_counted_once(path: Path, tmp_path: Path) -> None:
             for capture, some in reading.completed_rows():
                 seen.add(capture)
                 rows += len(some)
-                del capture
             assert [*seen] == [reading.capture], "the memory of all others is free"
             while not meter.has_counted_all():
                 pass
@@ -124,6 +131,26 @@ def test_each_row_is_counted_once(path: Path, tmp_path: Path) -> None:
     assert counted[0] == counted[1]
     assert f'kdissect_rows_total{{kind="exchange"}} {float(rows)}' in counted[0]
     assert "kdissect_uncounted_rows 0.0" in counted[0]
+
+
+@pytest.mark.usefixtures("forgetful")
+@pytest.mark.parametrize("prints", [False, True])
+def test_one_capture_is_in_memory_at_a_time(*, prints: bool, tmp_path: Path) -> None:
+    """When one is opened, all others have gone, whether rows are printed and counted or only counted."""
+    others: list[int] = []
+    seen = weakref.WeakSet[Capture]()
+
+    def opened(source: Any, state: Any) -> Capture:
+        others.append(len(seen))
+        seen.add(capture := open_capture(source, state))
+        return capture
+
+    meter, settings = Metering("127.0.0.1", 0), ProxySettings((BrokerAddress("localhost", 9092),))
+    with LiveReading(cast(Any, ring_of(CAPTURES[0], tmp_path)), opened, meter=meter, forgets=True) as reading:
+        rows = RowRenderer.of(Format.TEXT, None) if prints else None
+        _print(reading, cast(Any, reading._recording), settings, LiveOutput(False, rows), reads_all=True)
+    assert len(others) > 2
+    assert not any(others)
 
 
 def test_a_ring_that_is_looked_back_at_is_one_capture(path: Path, tmp_path: Path) -> None:
