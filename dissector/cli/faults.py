@@ -7,7 +7,7 @@ from typing import Final
 from dissector.capture.fault_counts import FaultCount
 from dissector.capture.live import Recording
 from dissector.cli.errors import UsageError
-from dissector.core.text import clean, counted
+from dissector.core.text import clean, counted, shortened
 from dissector.proxy_server.faults import FaultError, FaultFileError, read_file, read_rule
 
 NEVER_FIRED: Final = 1
@@ -23,7 +23,7 @@ def fault_rules(rules: Sequence[str], path: str, *, strict: bool) -> tuple[tuple
         try:
             found.append(("", str(read_rule(rule))))
         except FaultError as error:
-            raise UsageError(f"--fault {clean(rule)}: {error}") from None
+            raise UsageError(f"--fault {clean(shortened(rule))}: {error}") from None
     try:
         found += [(each.name, str(each)) for each in (read_file(path) if path else ())]
     except FaultFileError as error:

@@ -35,8 +35,10 @@ def read_file(path: str) -> list[FaultRule]:
         raise FaultFileError(clean(f"{path}: more than {MOST_BYTES:,} bytes"))
     try:
         tables = tomllib.loads(data.decode()).get("fault")
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise FaultFileError(clean(f"{path}: {error or 'nested too deep'}")) from None
+    except RecursionError:
+        raise FaultFileError(clean(f"{path}: tables or arrays nested too deeply")) from None
+    except ValueError as error:  # also of numbers with more digits than Python reads
+        raise FaultFileError(clean(f"{path}: not TOML: {error}")) from None
     if not isinstance(tables, list) or not tables:
         raise FaultFileError(clean(f"{path}: no [[fault]] with a name and a rule"))
     if len(tables) > MOST_RULES:

@@ -170,7 +170,8 @@ def test_a_file_of_rules(tmp_path: Path) -> None:
         ("[[fault]]\nrule = 'drop'\nname = 'a (b'", "fault 1: column 1: 'a (b' is not a name"),
         ("[[fault]]\nrule = 'drop'\nname = 'a'\n" * 2, "two rules have the name a"),
         ("[[fault]\n", "Expected"),
-        ("x = " + "[" * 5000, ""),
+        ("x = " + "[" * 5000, "nested too deeply"),
+        ("x = " + "9" * 5000, "not TOML: Exceeds the limit (4300 digits)"),
     ],
 )
 def test_what_is_said_of_a_file_that_is_none(tmp_path: Path, text: str, words: str) -> None:
