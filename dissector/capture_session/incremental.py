@@ -109,6 +109,7 @@ class IncrementalReading:
         excerpt = pipeline.store.excerpt(*np.concatenate(held, axis=1))
         if examination is not None:
             examination.findings.keep(untaken, examination.revisable_rows, self._position)
+            examination.retain(set(connections.tolist()))
         self._indexer.retain(rows, looked_back)
         return dump(
             Checkpoint(

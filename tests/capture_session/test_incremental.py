@@ -3,6 +3,7 @@
 import json
 import random
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 
@@ -15,12 +16,15 @@ from dissector.capture.file_opening import open_capture
 from dissector.capture.files import Reader
 from dissector.capture.partition import Block, CapturePartition, block_of_rows
 from dissector.capture_session import Capture
+from dissector.core.limits import DEFAULT
 from dissector.core.object_graph import Nodes
+from dissector.core.object_graph.nodes import name_of
 from dissector.core.store import Store
 from dissector.exchange.to_json import exchange_object
+from dissector.findings.detectors.slow_response import LEAST_SEEN, _UsualLatency
 from tests.conftest import CAPTURES, PCAPS, costly, some_bundled, some_of
 from tests.networks import one_connection
-from tests.traffic import conversation, ethernet, exchanges
+from tests.traffic import RST, conversation, ethernet, exchanges
 
 Row = tuple[int, int, str]
 REBALANCES = PCAPS / "groups" / "poll-timeout-kip848.pcapng.gz"
@@ -163,6 +167,33 @@ def test_a_checkpoint_does_not_grow_with_what_was_read() -> None:
     assert len(rows) == 2_000
     assert max(sizes[1:]) < 1.2 * sizes[1]
     assert max(sizes) < 200_000 < sum(len(data) for data in made) / 5
+
+
+@pytest.mark.long
+def test_what_is_usual_on_connections_that_have_ended_is_in_no_checkpoint() -> None:
+    """Each has enough exchanges to know what is slow on it."""
+    many, state, packet = 20, None, 0
+    limits = replace(DEFAULT, remembered_packets=1_000)
+    for piece in range(3):
+        blocks = []
+        for port in range(many):
+            turns = conversation(exchanges(2 * LEAST_SEEN), client=("10.0.0.1", 20_000 + piece * many + port))
+            end = replace(turns[-1], flags=RST, payload=b"")
+            for data in map(ethernet, [*turns, end]):
+                head = np.array([[packet], [packet * 1_000_000], [len(data)], [len(data)], [1]], "<i8")
+                blocks.append(Block(packet, head.tobytes(), data))
+                packet += 1
+        with Capture([CapturePartition("some", together(blocks))], limits=limits, checkpoint=state) as capture:
+            for _ in capture.pipeline.read_available():
+                pass
+            for _ in capture.findings.examine():
+                pass
+            assert len(capture.incremental.take_final_rows()) == many * 2 * LEAST_SEEN
+            state = capture.incremental.checkpoint()
+            remembered = len(capture.pipeline.transport.connections.open())
+    assert state is not None
+    kept = [kind for kind, name in zip(state.kind, state.name, strict=True) if name == name_of(_UsualLatency)]
+    assert 0 < kept.count("object") <= remembered < many
 
 
 @pytest.mark.long

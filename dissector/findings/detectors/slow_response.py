@@ -7,7 +7,7 @@ without keeping exchanges. Which part of the latency was long, and what made it 
 
 import math
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterator, Set
 from itertools import islice, pairwise
 from typing import ClassVar, Final, NamedTuple
 
@@ -146,6 +146,10 @@ class SlowResponses(Extractor):
             part.cause == BROKER, words,
         )  # fmt: skip
         return late.row, (self.context.server(connection),), late.position, slow
+
+    def retain(self, connections: Set[int]) -> None:
+        """Forget the latencies of the others: three kilobytes for each of their APIs."""
+        self._usual.keep(lambda key: key[0] in connections)
 
     def examine_fetches(self, fetched: FetchedPartitions) -> None:
         """Look for those that may be late."""

@@ -7,7 +7,7 @@ Invariants:
   * damage is not examined: unreadable bytes are skipped.
 """
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence, Set
 from typing import Final
 
 import numpy as np
@@ -109,6 +109,11 @@ class Examination:
         if not self._context.is_part:
             self._detectors, self._extractors, self._groups = [], [], []
             self._context.client.cache_clear()
+
+    def retain(self, connections: Set[int]) -> None:
+        """Get ready for a checkpoint: of other connections than these all rows are examined, and no more follow."""
+        for each in (*self._detectors, *self._extractors):
+            each.retain(connections)
 
     def _first_packet_of(self, rows: Int64) -> int:
         return int(self._index.table.packet.values[rows].min(initial=NEVER))

@@ -6,7 +6,7 @@ Invariants:
   * observations are plain values without numbers of rows or connections: they can be sent, and sorted by position.
 """
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Set
 from typing import Any, ClassVar, Final, Protocol
 
 import numpy as np
@@ -75,6 +75,9 @@ class Examiner:
 
     def examine_exchange(self, exchange: DecodedExchange) -> None:
         """Examine the next exchange of `apis`, or with an error; called after `examine_rows` of its row."""
+
+    def retain(self, connections: Set[int]) -> None:
+        """Get ready for a checkpoint: no row of another connection than these follows."""
 
 
 class ObservationSink(Protocol):

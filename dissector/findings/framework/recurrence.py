@@ -50,6 +50,10 @@ class BoundedStates(Generic[Key, State]):
         """Drop the state of a key."""
         self._states.pop(key, None)
 
+    def keep(self, is_kept: Callable[[Key], bool]) -> None:
+        """Drop the states of other keys."""
+        self._states = OrderedDict((key, state) for key, state in self._states.items() if is_kept(key))
+
 
 class Episode:
     """A recurring cause: its finding, count and times."""
