@@ -77,6 +77,17 @@ def test_bad_rules_are_one_line(options: tuple[str, ...], words: str) -> None:
     assert words in said
 
 
+@pytest.mark.slow
+@pytest.mark.skipif(sys.platform != "linux", reason="other systems take longer arguments")
+def test_more_rules_than_an_argument_holds_are_one_line(tmp_path: Path) -> None:
+    path = tmp_path / "faults.toml"
+    path.write_text(f"[[fault]]\nrule = 'topic == \"{'t' * 60_000}\": drop'\n" * 3)
+    code, said = proxied("--faults", str(path))
+    assert code == 2
+    assert said.count("\n") == 1
+    assert re.search(r"settings of 180,\d{3} characters are more than a program can be given; use fewer", said)
+
+
 def test_counts_of_several_runs_are_added() -> None:
     one, two = FaultCount("a", "drop", 5, 3, 2, 1), FaultCount("b", "close", 1, 0, 0, 0)
     both = [FaultCount("a", "drop", 10, 6, 4, 2), FaultCount("b", "close", 2, 0, 0, 0)]

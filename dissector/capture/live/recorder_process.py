@@ -4,6 +4,7 @@
 Over the socket it gets comments to write and sends events (`events`); it ends when the other side of the socket ends.
 """
 
+import errno
 import os
 import socket
 import subprocess
@@ -49,4 +50,7 @@ def execute_recorder(settings: RecordingSettings, channel: int) -> subprocess.Po
             start_new_session=True,  # Ctrl+C reaches this process only, which then stops the other
         )
     except OSError as error:
+        if error.errno == errno.E2BIG:
+            words = f"settings of {len(command[-1]):,} characters are more than a program can be given"
+            raise CaptureError(f"{words}; use fewer or shorter rules, ports or names") from None
         raise CaptureError(f"{sys.executable}: {os_reason(error)}") from None
