@@ -2,12 +2,12 @@
 
 import json
 import re
-import tomllib
 from collections.abc import Mapping
 from typing import Final, TypeVar
 
 from dissector.analysis.baseline.baseline import SETTINGS, TIMES, Baseline
 from dissector.core.text import clean
+from dissector.core.toml_text import read_toml
 
 _HEAD: Final = """\
 # What {software} does on the wire. `kdissect diff CAPTURE --baseline FILE` compares another capture with it.
@@ -17,10 +17,6 @@ LACKS: Final = "lacks"
 """The key, in the table of the client, of what was not captured."""
 LONGEST: Final = 1 << 16
 """Characters of a baseline, at most: one has some dozens of lines."""
-MOST_DOTS: Final = 100
-"""Dots of a line outside of its texts, at most. No key of a baseline has one, and for a key of many parts `tomllib`
-takes a time that grows with the square of their number."""
-_TEXTS: Final = re.compile(r"\"(?:[^\"\\\n]|\\.)*+\"?|'[^'\n]*+'?|#.*")
 _BARE: Final = re.compile(r"[A-Za-z0-9_-]+")
 _KEY: Final = re.compile(r"\s*(?:\"((?:[^\"\\]|\\.)*)\"|([A-Za-z0-9_-]+))\s*=")
 _MS: Final = 1_000_000
@@ -63,14 +59,10 @@ def read_baseline(text: str) -> tuple[Baseline, dict[str, int]]:
     """Return a baseline, and the line of each of its entries by ``table.name``. Raises `BaselineError`."""
     if len(text) > LONGEST:
         raise BaselineError(f"more than {LONGEST:,} characters")
-    if any(line.count(".") > MOST_DOTS for line in _TEXTS.sub("", text).split("\n")):
-        raise BaselineError("tables or arrays nested too deeply")
     try:
-        tables = tomllib.loads(text)
-    except ValueError as error:  # also of numbers with more digits than Python reads
-        raise BaselineError(f"not TOML: {error}") from None
-    except RecursionError:
-        raise BaselineError("tables or arrays nested too deeply") from None
+        tables = read_toml(text)
+    except ValueError as error:
+        raise BaselineError(str(error)) from None
     for name in tables.keys() - {"client", "settings", "times", "versions"}:
         raise BaselineError(f"[{name}]: a baseline has the tables client, settings, times and versions")
     settings = _table(tables, "settings", str)

@@ -7,11 +7,11 @@
 Rules are asked in the order of the file. A file that can't be used raises `FaultFileError`, one plain line.
 """
 
-import tomllib
 from pathlib import Path
 from typing import Final
 
 from dissector.core.text import clean, os_reason
+from dissector.core.toml_text import read_toml
 from dissector.proxy_server.faults.errors import FaultError
 from dissector.proxy_server.faults.rules import FaultRule, read_rule
 
@@ -34,11 +34,11 @@ def read_file(path: str) -> list[FaultRule]:
     if len(data) > MOST_BYTES:
         raise FaultFileError(clean(f"{path}: more than {MOST_BYTES:,} bytes"))
     try:
-        tables = tomllib.loads(data.decode()).get("fault")
-    except RecursionError:
-        raise FaultFileError(clean(f"{path}: tables or arrays nested too deeply")) from None
-    except ValueError as error:  # also of numbers with more digits than Python reads
-        raise FaultFileError(clean(f"{path}: not TOML: {error}")) from None
+        tables = read_toml(data.decode()).get("fault")
+    except UnicodeDecodeError:
+        raise FaultFileError(clean(f"{path}: not UTF-8")) from None
+    except ValueError as error:
+        raise FaultFileError(clean(f"{path}: {error}")) from None
     if not isinstance(tables, list) or not tables:
         raise FaultFileError(clean(f"{path}: no [[fault]] with a name and a rule"))
     if len(tables) > MOST_RULES:

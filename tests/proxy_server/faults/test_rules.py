@@ -171,6 +171,7 @@ def test_a_file_of_rules(tmp_path: Path) -> None:
         ("[[fault]]\nrule = 'drop'\nname = 'a'\n" * 2, "two rules have the name a"),
         ("[[fault]\n", "Expected"),
         ("x = " + "[" * 5000, "nested too deeply"),
+        (f"[{'a.' * 101}a]", "nested too deeply"),
         ("x = " + "9" * 5000, "not TOML: Exceeds the limit (4300 digits)"),
     ],
 )
@@ -187,3 +188,10 @@ def test_what_is_said_of_a_file_that_is_none(tmp_path: Path, text: str, words: s
 def test_a_file_that_is_not_there() -> None:
     with pytest.raises(FaultFileError, match="no such file"):
         read_file("missing.toml")
+
+
+def test_a_file_that_is_no_text(tmp_path: Path) -> None:
+    path = tmp_path / "faults.toml"
+    path.write_bytes(b"\xff")
+    with pytest.raises(FaultFileError, match="not UTF-8"):
+        read_file(str(path))
