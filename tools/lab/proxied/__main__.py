@@ -75,7 +75,7 @@ def one(client: Client, cluster: Cluster, brokers: int, way: Way) -> Outcome:
         held = truth.hold(ran.path, logged, ports, login=bool(way.mechanism))
         places, elsewhere = truth.acknowledged(ran.path)
     lost = truth.lost(places, admin.dump(topic))
-    admin.clear()
+    admin.clear(topic)  # and not those of other ways, which run now
     return Outcome(
         client.of.title, client.of.version, held.equal, held.values, held.missing, held.over, len(places), len(lost),
         elsewhere, ran.failure[-300:], ran.said,

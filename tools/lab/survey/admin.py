@@ -16,9 +16,10 @@ def create(topic: str, partitions: int, replicas: int) -> None:
     _run("create", topic, str(partitions), str(replicas))
 
 
-def clear() -> None:
-    """Delete all topics but the brokers' own: what a client made, too, so that the next finds none of it."""
-    _run("clear")
+def clear(prefix: str = "") -> None:
+    """Delete all topics whose names begin so, but the brokers' own: what a client made, too, so that the next finds
+    none of it."""
+    _run("clear", prefix)
 
 
 def warm() -> None:
@@ -56,7 +57,8 @@ def main(servers: str, action: str, *arguments: str) -> None:
             admin.create_topics([NewTopic(topic, int(arguments[1]), int(arguments[2]))])
             time.sleep(1)
         case "clear":
-            admin.delete_topics([name for name in admin.list_topics() if not name.startswith("__")])
+            found = [name for name in admin.list_topics() if name.startswith(topic) and not name.startswith("__")]
+            admin.delete_topics(found)
         case "warm":
             producer = KafkaProducer(bootstrap_servers=servers, transactional_id=topic)
             producer.init_transactions()
