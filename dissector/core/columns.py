@@ -98,6 +98,13 @@ class Column:
         """Copy only these rows, ascending: in a pickle or a checkpoint the others read as zeros."""
         self._kept = rows
 
+    def with_only(self, rows: Int64, values: Int64) -> "Column":
+        """Return a column of as many rows that copies only these, ascending, with new values: the others are zeros that
+        nobody writes."""
+        column = restored_column(self._array.dtype, int(self._default), self._size, rows, values)
+        column.keep(rows)
+        return column
+
     def __reduce__(self) -> tuple[Any, ...]:
         values = self._array[: self._size]
         some = values if self._kept is None else values[self._kept]
@@ -275,10 +282,7 @@ class ValueColumn(Generic[Value]):
     def keep(self, rows: Int64) -> None:
         """Forget the values of all but these rows, ascending."""
         rows = rows[rows < len(self._numbers)]
-        kept = self._numbers.values[rows]
-        self._numbers.values[:] = 0
-        self._numbers.values[rows] = kept
-        self._numbers.keep(rows)
+        self._numbers = self._numbers.with_only(rows, self._numbers.values[rows])
 
 
 def tuples(*columns: "np.ndarray[tuple[int], np.dtype[Any]]") -> Iterator[tuple[Any, ...]]:

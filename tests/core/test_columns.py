@@ -150,6 +150,19 @@ def test_values_of_rows_are_kept_by_number() -> None:
     assert [column.get(row) for row in (3, 7, 5_000)] == [None, "one", None]
 
 
+def test_zeros_of_rows_that_are_not_kept_take_no_disk() -> None:
+    column = Column(np.int64)
+    column.grow(1 << 20)
+    column.values[:] = 7
+    kept = column.with_only(np.array([3, 1 << 19]), np.array([5, 6]))
+    assert len(kept) == len(column)
+    assert (kept.values[[3, 4, 1 << 19, -1]]).tolist() == [5, 0, 6, 0]
+    blocks = [os.fstat(each._file).st_blocks * 512 for each in (column, kept) if each._file is not None]
+    assert len(blocks) == 2
+    assert blocks[0] >= 8 << 20
+    assert blocks[1] <= 64 << 10
+
+
 def test_pages_of_columns_are_released_with_free_memory(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("dissector.core.process_memory._BETWEEN", 0)
     columns_filled = [Column(np.int64) for _ in range(64)]

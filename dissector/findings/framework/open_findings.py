@@ -72,11 +72,9 @@ class EqualFindings:
         rows = rows[rows < len(self._numbers)]
         numbers = self._numbers.values[rows]
         used = unique(np.append(numbers, 0))
-        self._numbers.values[:] = 0
-        self._numbers.values[rows] = np.searchsorted(used, numbers)
+        self._numbers = self._numbers.with_only(rows, np.searchsorted(used, numbers))
         self._lists = [self._lists[number] for number in used.tolist()]
         self._by_list = {(): 0}
-        self._numbers.keep(rows)
 
 
 MAX_FINDINGS: Final = 10_000
