@@ -37,7 +37,7 @@ GROWN_FILES: Final = 4 << 20
 """Bytes by which the resident pages of files grow until they are released."""
 TIGHT: Final = 96 << 20
 """Bytes of resident memory from which those of files are released that were read, ..."""
-LIBRARIES: Final = 32 << 20
+LIBRARIES: Final = 22 << 20
 """... if files have more of them than libraries take, as a rule."""
 _STATM: Final = Path("/proc/self/statm")
 _BETWEEN: Final = 0.05

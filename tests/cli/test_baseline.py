@@ -20,21 +20,21 @@ def saved(tmp_path: Path) -> str:
     path = tmp_path / "orders.toml"
     done = kdissect("diff", JAVA, "--save-baseline", str(path))
     assert (done.returncode, done.stdout) == (0, b"")
-    assert done.stderr.decode() == f"Wrote {path}: 38 checks for apache-kafka-java 4.3.1\n"
+    assert done.stderr.decode() == f"Wrote {path}: 39 checks for apache-kafka-java 4.3.1\n"
     return str(path)
 
 
 def test_what_is_said_of_a_baseline_can_not_move_a_terminal(tmp_path: Path) -> None:
     path = tmp_path / "\x1b]0;title\x07.toml"
     done = kdissect("diff", JAVA, "--save-baseline", str(path))
-    assert done.stderr.decode().startswith(f"Wrote {tmp_path}/␛]0;title␇.toml: 38 checks")
+    assert done.stderr.decode().startswith(f"Wrote {tmp_path}/␛]0;title␇.toml: 39 checks")
 
 
 @pytest.mark.long
 def test_the_same_is_0_and_a_change_is_1(saved: str) -> None:
     same, other = (kdissect("diff", path, "--baseline", saved) for path in (AGAIN, OTHER))
     assert (same.returncode, same.stderr) == (0, b"")
-    assert same.stdout == b"compare-java-2 compared with orders.toml: 38 as before\n"
+    assert same.stdout == b"compare-java-2 compared with orders.toml: 39 as before\n"
     assert (other.returncode, other.stderr) == (1, b"")
     assert "  versions.Fetch: v18 → v16\n      exchange 25\n" in other.stdout.decode()
     allowed = kdissect("diff", OTHER, "--baseline", saved, "--fail-on", "acks,retries")

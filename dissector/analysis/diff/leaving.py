@@ -1,8 +1,9 @@
 """Whether a client commits its offsets as it leaves its group: one that commits by itself does.
 
 Java and kafka-python do whatever was committed before, librdkafka only what it has read since. So a commit that is
-missing says something only if there was something to commit, or if the other side commits without that. A program that
-commits and leaves at once looks the same, and a commit that comes a while before says nothing.
+missing says something only if there was something to commit, or if the other side commits without that and joins its
+group as often: with a rebalance clients commit, too. A program that commits and leaves at once looks the same, and a
+commit that comes a while before says nothing.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -56,7 +57,8 @@ def compare_leaving(a: SideProfile, b: SideProfile, keys: Sequence[Keys]) -> Ite
         missing = next((each for each in found if not each.commits), None)
         if len(found) < len(sides) or missing is None or not any(each.commits for each in found):
             continue
-        if missing.has_read or (missing.has_committed and not any(each.has_read for each in found)):
+        is_alike = not any(each.has_read for each in found) and _has_equal_joins(key, keys)
+        if missing.has_read or (missing.has_committed and is_alike):
             counts = [int(each.commits) for each in found]
             rows = [int(_leaves(key, side)[0]) if count else None for side, count in zip(keys, counts, strict=True)]
             yield (
@@ -72,10 +74,16 @@ def leaving(profile: SideProfile, keys: Keys, key: MatchingKey) -> Leaving | Non
     leaves = _leaves(key, keys)
     if not len(leaves):
         return None
-    commits = _rows(each for of, each in keys.items() if of._replace(step="") == key._replace(api=COMMIT))
+    commits = _rows_of(key._replace(api=COMMIT), keys)
     fetches = _rows(each for of, each in keys.items() if of.api == "Fetch")
     found = profile.side.ask(partial(_look, leaves=leaves, commits=commits, fetches=fetches))
     return found[0] if len({*found}) == 1 else None
+
+
+def _has_equal_joins(key: MatchingKey, keys: Sequence[Keys]) -> bool:
+    """Return whether both sides join a group as often: with each rebalance clients commit, too."""
+    a, b = (len(_rows_of(key._replace(api="JoinGroup"), side)) for side in keys)
+    return a == b
 
 
 def _leaves(key: MatchingKey, keys: Keys) -> Int64:
@@ -85,6 +93,11 @@ def _leaves(key: MatchingKey, keys: Keys) -> Int64:
         return rows
     has_left = LEFT in keys[key].fields.get(("request", ("member_epoch",)), ())
     return rows[-1:] if key.api in GROUP_PROTOCOLS and has_left else NO_ROWS
+
+
+def _rows_of(key: MatchingKey, keys: Keys) -> Int64:
+    """Return the rows of a key, of all its steps."""
+    return _rows(each for of, each in keys.items() if of._replace(step="") == key)
 
 
 def _rows(profiles: Iterable[KeyProfile]) -> Int64:
